@@ -125,6 +125,9 @@ class Colocation:
 
     def __post_init__(self) -> None:
         name = f"colocation of {self.part!r} in {self.whole!r}: "
+        for i in (self.part, self.whole):
+            if not isinstance(i, str):
+                raise ProblemError(f"{name}{i!r} is no buffer id: it must be a string")
         check_int(self.at, name + "at", 0)
         if self.part == self.whole:
             raise ProblemError(f"{name}a buffer cannot be part of itself")
@@ -147,4 +150,6 @@ class Colocation:
         if self.kind is Kind.SAME and (part.end < whole.start or whole.end < part.start):
             raise ProblemError(f"{name}the lifetimes {lives} must overlap or touch")
         if self.kind is Kind.HANDOFF and part.start != whole.end - 1:
-            raise ProblemError(f"{name}the lifetimes are {lives}: a successor must be born in the last step of the whole")
+            raise ProblemError(
+                f"{name}the lifetimes are {lives}: a successor must be born in the last step of the whole"
+            )

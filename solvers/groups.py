@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 
@@ -83,7 +84,7 @@ def _places(by_id: Mapping[str, Buffer], active: Sequence[Colocation]) -> tuple[
         return [], list(by_id.values())
     import networkx as nx
 
-    graph = nx.Graph()
+    graph: nx.Graph[str] = nx.Graph()
     for c in active:
         graph.add_edge(c.part, c.whole)
     at = {}
@@ -157,7 +158,7 @@ def _pieces(
     """For each member the writers of its bytes, sorted by address."""
     import networkx as nx
 
-    gives = nx.DiGraph()
+    gives: nx.DiGraph[str] = nx.DiGraph()
     gives.add_nodes_from(place)
     for i in place:
         for c in ties[i]:
@@ -214,7 +215,7 @@ def _segments(by_id: Mapping[str, Buffer], pieces: Mapping[str, list[Piece]]) ->
             for k in range(where[low], where[high]):
                 latest[cuts[k]] = max(latest[cuts[k]], end)
         start = by_id[writer].start
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in pairwise(cuts):
             if segments and (s := segments[-1]).writer == writer and s.high == low and s.end == latest[low]:
                 segments[-1] = replace(s, high=high)
             else:
@@ -279,7 +280,7 @@ def _hands_over(
 def _cut_last_step(s: Segment, ranges: list[tuple[int, int]]) -> Iterable[Segment]:
     """``s`` without its last step over the address ranges."""
     borders = sorted({s.low, s.high, *(x for r in ranges for x in r)})
-    for low, high in zip(borders, borders[1:], strict=False):
+    for low, high in pairwise(borders):
         end = s.end - 1 if any(r[0] <= low and high <= r[1] for r in ranges) else s.end
         if s.start < end:
             yield replace(s, low=low, high=high, end=end)

@@ -123,7 +123,7 @@ def restore(groups: Sequence[Group], bases: Mapping[int, int]) -> dict[str, int]
     """
     offsets = {}
     for k, g in enumerate(groups):
-        base = bases[k] if k in bases else (g.base if g.base is not None else g.residue)
+        base = bases.get(k, g.residue if g.base is None else g.base)
         for i, at in g.members:
             offsets[i] = base + at
     return offsets
@@ -153,9 +153,7 @@ def _block(k: int, g: Group, grid: int, common: int, times: Sequence[int]) -> Bl
     for s in g.segments:
         low, high = s.low + g.residue, s.high + g.residue
         top = -(-high // grid) * grid
-        rects.append(
-            Rect(low // unit, top // unit, bisect_left(times, s.start), bisect_left(times, s.end), top - high)
-        )
+        rects.append(Rect(low // unit, top // unit, bisect_left(times, s.start), bisect_left(times, s.end), top - high))
     base = None if g.base is None else (g.base - g.residue) // unit
     return Block(k, tuple(rects), max(1, g.modulus // unit), base, g.extent + g.residue)
 

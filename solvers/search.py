@@ -81,7 +81,9 @@ class _Run:
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.options.time_limit)
         self.capacity = self.problem.capacity
-        self.open_problem = Problem(self.problem.buffers, self.problem.colocations, name=self.problem.name)
+        self.open_problem = self.problem
+        if self.capacity is not None:
+            self.open_problem = Problem(self.problem.buffers, self.problem.colocations, name=self.problem.name)
 
     def report(self, peak: int | None, bound: int, engine: str) -> None:
         line = Progress(self.deadline.elapsed, peak, bound, engine)
@@ -122,7 +124,6 @@ class _Choice:
         self.groups: tuple[Group, ...] = run.problem.groups(self.active)
         self.tasks = reduce_groups(self.groups)
         self.bounds = [load_bound(t).value for t in self.tasks]
-        self.empty_peak = max((g.base or g.residue) + g.extent for g in self.groups) if not self.tasks else 0
         self.floor = max([self._floor_of_empty(), *self.bounds])
         self.collision = any(pinned_collide(t) for t in self.tasks)
         self.bases: list[list[int]] = []

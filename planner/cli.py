@@ -1,0 +1,222 @@
+"""The `arena` command. Data goes to standard output or -o, talk and progress to standard error.
+
+Exit codes: 0 done; 1 infeasible, violated, or capacity exceeded; 2 bad usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+PLAN_EXAMPLE = """example:
+  arena plan model.json -o plan.json --time-limit 5
+  arena plan trace.csv --capacity 1048576 --json
+  cat trace.csv | arena plan -"""
+
+VERIFY_EXAMPLE = """example:
+  arena verify model.json plan.json"""
+
+DEMO_EXAMPLE = """example:
+  arena demo --out demo/"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    args = _parser().parse_args(argv)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    try:
+        return int(args.run(args))
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+    except _bad_input() as error:
+        print(f"arena: {error}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _bad_input() -> type[Exception]:
+    from planner.io import FileError
+
+    return FileError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="arena", description="Plan memory arenas to the proven optimum.")
+    parser.add_argument("--version", action="version", version=f"arena {_version()}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, help_text: str, example: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name,
+            help=help_text,
+            description=help_text,
+            epilog=example,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(run=run)
+        return sub
+
+    demo = command("demo", _demo, "export, plan, run and compare two programs on the ExecuTorch runtime", DEMO_EXAMPLE)
+    demo.add_argument("--out", metavar="DIR", help="also write the .pte files there")
+    demo.add_argument("--time-limit", type=_seconds, default=10.0, metavar="S", help="seconds of search (default 10)")
+
+    plan = command("plan", _plan, "plan a problem file", PLAN_EXAMPLE)
+    plan.add_argument("problem", metavar="PROBLEM", help=".csv, .json, or - for standard input")
+    plan.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan there (.json, or .csv with offsets)")
+    plan.add_argument("--solver", default="auto", metavar="NAME", help="auto, cp-sat or greedy (default auto)")
+    plan.add_argument("--time-limit", type=_seconds, default=10.0, metavar="S", help="seconds (default 10)")
+    plan.add_argument("--workers", type=_count, default=0, metavar="N", help="threads (default 0: one per core)")
+    plan.add_argument("--seed", type=_count, default=0, metavar="N", help="random seed (default 0)")
+    plan.add_argument("--capacity", type=_count, metavar="BYTES", help="no larger arena will do")
+    plan.add_argument("--optional", action="store_true", help="read all colocations as optional")
+    plan.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+    check = command("verify", _verify, "check a plan against its problem", VERIFY_EXAMPLE)
+    check.add_argument("problem", metavar="PROBLEM")
+    check.add_argument("plan", metavar="PLAN")
+    check.add_argument("--optional", action="store_true", help="read all colocations as optional")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if math.isnan(value) or value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds: it must be at least 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 2**62:
+        raise argparse.ArgumentTypeError(f"{text} must be between 0 and 2^62")
+    return value
+
+
+def _version() -> str:
+    try:
+        return version("arena-planner")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _demo(args: argparse.Namespace) -> int:
+    try:
+        from planner.executorch.demo import run_demo
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "executorch"):
+            raise
+        print(f"arena: {error.name} is missing: pip install 'arena-planner[executorch]'", file=sys.stderr)
+        return BAD_INPUT
+    return run_demo(args.out, args.time_limit)
+
+
+def _plan(args: argparse.Namespace) -> int:
+    from planner import io
+    from solvers.buffers import ProblemError
+    from solvers.problem import Problem
+    from solvers.search import SOLVERS, Options, solve
+
+    if args.solver not in SOLVERS:
+        raise io.FileError(f"--solver is {args.solver!r}: it must be one of {', '.join(SOLVERS)}")
+    if args.output and not args.output.endswith((".json", ".csv")) and args.output != "-":
+        raise io.FileError(f"{args.output}: a plan is written as .json or .csv")
+    if args.workers > 1000 or args.seed >= 2**31:
+        raise io.FileError("--workers must be at most 1000 and --seed below 2^31")
+    problem = io.read_problem(args.problem, args.optional)
+    if args.capacity is not None:
+        try:
+            problem = Problem(problem.buffers, problem.colocations, args.capacity, problem.name)
+        except ProblemError as error:
+            raise io.FileError(f"--capacity: {error}") from None
+    options = Options(args.time_limit, args.workers, args.seed)
+    result = solve(problem, args.solver, options)
+    if result.solution is not None and args.output:
+        if args.output.endswith(".csv"):
+            text = io.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
+        else:
+            parameters = {
+                "solver": args.solver,
+                "time_limit": args.time_limit if math.isfinite(args.time_limit) else None,
+                "workers": args.workers,
+                "seed": args.seed,
+            }
+            text = io.plan_to_json(io.plan_file(problem, result, parameters))
+        io.write_atomically(args.output, text)
+    _print_result(problem, result, args)
+    return DONE if result.solution is not None else FAILED
+
+
+def _print_result(problem: Any, result: Any, args: argparse.Namespace) -> None:
+    offsets = dict(result.solution.offsets) if result.solution else None
+    if args.json:
+        row = {
+            "status": str(result.status),
+            "peak": result.peak,
+            "lower_bound": result.lower_bound,
+            "gap": result.gap,
+            "solver": result.solver,
+            "wall_time": result.wall_time,
+            "offsets": offsets,
+        }
+        print(json.dumps(row))
+    elif args.output != "-" and offsets is not None:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table("problem", "buffers", "status", "peak", "lower bound", "gap", "solver", "seconds")
+        table.add_row(
+            problem.name or args.problem,
+            str(len(problem.buffers)),
+            str(result.status),
+            str(result.peak),
+            str(result.lower_bound),
+            f"{result.gap:.2%}",
+            result.solver,
+            f"{result.wall_time:.2f}",
+        )
+        Console(file=sys.stdout).print(table)
+    if offsets is None:
+        print(f"arena: {_why_no_plan(problem, result)}", file=sys.stderr)
+
+
+def _why_no_plan(problem: Any, result: Any) -> str:
+    if result.peak is None:
+        return f"{result.status}: pinned buffers overlap while both live"
+    required = result.lower_bound if result.status == "infeasible" else result.peak
+    known = "at least" if result.status == "infeasible" and result.lower_bound < result.peak else "the best plan needs"
+    return (
+        f"{result.status}: capacity exceeded: required {required} bytes ({known}), available {problem.capacity}, "
+        f"excess {required - problem.capacity}"
+    )
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from planner import io
+    from solvers.verify import VerificationError, verify
+
+    problem = io.read_problem(args.problem, args.optional)
+    plan = io.read_plan(args.plan)
+    solution = io.solution_of(plan, problem, args.plan)
+    try:
+        peak = verify(problem, solution)
+        stated = sum(a.get("peak", -1) for a in plan.arenas)
+        if stated != peak:
+            raise VerificationError([f"the plan states a peak of {stated} bytes, its offsets reach {peak}"])
+    except VerificationError as error:
+        for violation in error.violations:
+            print(f"violated: {violation}", file=sys.stderr)
+        return FAILED
+    print(f"valid: {len(problem.buffers)} buffers, peak {peak} bytes")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

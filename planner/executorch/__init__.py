@@ -1,0 +1,13 @@
+"""The ExecuTorch front end: export graph to dataflow and back."""
+
+from planner.executorch.planning_pass import ArenaPlanningPass, ArenaWarning, arena_algorithm, arena_planning_pass
+from planner.executorch.report import ArenaReport, GraphReport
+
+__all__ = [
+    "ArenaPlanningPass",
+    "ArenaReport",
+    "ArenaWarning",
+    "GraphReport",
+    "arena_algorithm",
+    "arena_planning_pass",
+]

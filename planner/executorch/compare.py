@@ -1,0 +1,149 @@
+"""Export a model twice, with stock's plan and with ours, run both on the runtime, and compare."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from executorch.exir import ExecutorchBackendConfig, ExecutorchProgramManager, to_edge_transform_and_lower
+from executorch.exir.schema import KernelCall
+from torch.utils._pytree import tree_leaves
+
+from planner.executorch.planning_pass import ArenaPlanningPass
+
+
+@dataclass(frozen=True)
+class ProgramFacts:
+    """What a program's plan costs: arena bytes, instructions, concats among them, and the bytes that these copy."""
+
+    arena: int
+    instructions: int
+    concats: int
+    copied: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two exports of one model.
+
+    Attributes
+    ----------
+    stock, ours : ProgramFacts
+    stock_pte, ours_pte : bytes
+    equal : bool
+        Are the two programs' outputs the same bit for bit?
+    near_eager : bool
+        Are both within float tolerance of eager? (The runtime's kernels are not eager's.)
+    planning_pass : ArenaPlanningPass
+        With its reports.
+    """
+
+    stock: ProgramFacts
+    ours: ProgramFacts
+    stock_pte: bytes
+    ours_pte: bytes
+    equal: bool
+    near_eager: bool
+    planning_pass: ArenaPlanningPass
+
+
+def export_program(
+    model: torch.nn.Module,
+    inputs: Sequence[Any],
+    planning_pass: Any = None,
+    partitioner: Any = None,
+    **export_arguments: Any,
+) -> ExecutorchProgramManager:
+    """Export a model to an ExecuTorch program, with stock's memory planning pass unless another is given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exported = torch.export.export(model.eval(), tuple(inputs), **export_arguments)
+        edge = to_edge_transform_and_lower(exported, partitioner=partitioner)
+        config = ExecutorchBackendConfig()
+        if planning_pass is not None:
+            config = ExecutorchBackendConfig(memory_planning_pass=planning_pass)
+        return edge.to_executorch(config)
+
+
+def facts_of(program: ExecutorchProgramManager) -> ProgramFacts:
+    """Read the facts from a program's first method."""
+    plan = program.executorch_program.execution_plan[0]
+    calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
+    concats = [c for c in calls if isinstance(c, KernelCall) and plan.operators[c.op_index].name == "aten::cat"]
+    copied = 0
+    for c in concats:
+        out: Any = plan.values[c.args[-1]].val
+        size = torch.empty((), dtype=_DTYPES[int(out.scalar_type)]).element_size()
+        copied += int(torch.Size(out.sizes).numel()) * size
+    return ProgramFacts(sum(plan.non_const_buffer_sizes), len(calls), len(concats), copied)
+
+
+def run_program(pte: bytes, inputs: Sequence[Any], times: int = 1) -> list[list[Any]]:
+    """Load a program once and run it several times on the stock runtime; the outputs of each run."""
+    from executorch.runtime import Runtime
+
+    method = Runtime.get().load_program(pte).load_method("forward")
+    flat = tree_leaves(list(inputs))
+    return [[_copy(x) for x in method.execute(flat)] for _ in range(times)]
+
+
+def compare(model: torch.nn.Module, inputs: Sequence[Any], planning_pass: ArenaPlanningPass) -> Comparison:
+    """Export, run and compare.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    inputs : sequence
+        Example inputs, which are also run.
+    planning_pass : ArenaPlanningPass
+
+    Returns
+    -------
+    Comparison
+    """
+    stock = export_program(model, inputs)
+    ours = export_program(model, inputs, planning_pass)
+    (from_stock,) = run_program(stock.buffer, inputs)
+    (from_ours,) = run_program(ours.buffer, inputs)
+    with torch.no_grad():
+        eager = tree_leaves(model(*inputs))
+    near = all(
+        torch.allclose(x, e, rtol=1e-3, atol=1e-4)
+        for got in (from_stock, from_ours)
+        for x, e in zip(got, eager, strict=True)
+    )
+    equal = same_bits(from_stock, from_ours)
+    return Comparison(facts_of(stock), facts_of(ours), stock.buffer, ours.buffer, equal, near, planning_pass)
+
+
+def same_bits(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Are two lists of outputs the same bit for bit?"""
+    return len(first) == len(second) and all(
+        x.dtype == y.dtype
+        and x.shape == y.shape
+        and torch.equal(x.contiguous().flatten().view(torch.uint8), y.contiguous().flatten().view(torch.uint8))
+        if isinstance(x, torch.Tensor)
+        else x == y
+        for x, y in zip(first, second, strict=True)
+    )
+
+
+def _copy(x: Any) -> Any:
+    return x.clone() if isinstance(x, torch.Tensor) else x
+
+
+_DTYPES = {
+    0: torch.uint8,
+    1: torch.int8,
+    2: torch.int16,
+    3: torch.int32,
+    4: torch.int64,
+    5: torch.float16,
+    6: torch.float32,
+    7: torch.float64,
+    11: torch.bool,
+    15: torch.bfloat16,
+}

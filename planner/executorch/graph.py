@@ -1,0 +1,238 @@
+"""From an ExecuTorch graph, ready for memory planning, to a `Dataflow`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from executorch.exir import memory
+from executorch.exir.tensor import TensorSpec
+from torch.export import ExportGraphSignature
+from torch.fx import GraphModule, Node
+
+from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
+from planner.executorch import nodes
+
+RELAXED_BACKENDS = frozenset({"XnnpackBackend"})
+"""Delegates that were run on tensors at every element offset: theirs may be parts of others."""
+
+
+@dataclass(frozen=True)
+class ReadGraph:
+    """A dataflow, and the ids of the tensors in it that a spec (by identity) lies in."""
+
+    flow: Dataflow
+    ids: Mapping[int, tuple[str, ...]]
+
+
+def read_graph(
+    module: GraphModule,
+    specs: Sequence[TensorSpec],
+    signature: ExportGraphSignature | None,
+    alignment: int,
+    regions: bool = True,
+    relaxed_backends: Collection[str] = RELAXED_BACKENDS,
+) -> ReadGraph:
+    """Read a graph.
+
+    Parameters
+    ----------
+    module : GraphModule
+        After out-variants, specs and allocations are in place; its submodules are already planned.
+    specs : sequence of TensorSpec
+        The specs to place; all others are left alone.
+    signature : ExportGraphSignature or None
+        Tells which inputs are mutable buffers.
+    alignment : int
+        Bytes, of tensors that stand alone.
+    regions : bool
+        Give every control-flow op memory of its own for its branches. Otherwise they are someone else's business.
+    relaxed_backends : collection of str
+        Ids of backends whose tensors may lie at any element offset.
+
+    Returns
+    -------
+    ReadGraph
+    """
+    reader = _Reader(module, {id(s): s for s in specs}, signature, alignment, regions, relaxed_backends)
+    for node in module.graph.nodes:
+        reader.read(node)
+    return reader.result()
+
+
+class _Reader:
+    def __init__(
+        self,
+        module: GraphModule,
+        planned: Mapping[int, TensorSpec],
+        signature: ExportGraphSignature | None,
+        alignment: int,
+        regions: bool,
+        relaxed_backends: Collection[str],
+    ) -> None:
+        self.module = module
+        self.planned = planned
+        self.alignment = alignment
+        self.regions = regions
+        self.relaxed = relaxed_backends
+        self.state_inputs = _mutable_buffers(signature)
+        self.tensors: dict[str, Tensor] = {}
+        self.ids: dict[int, tuple[str, ...]] = {}
+        self.ops: list[Op] = []
+        self.born: dict[str, int] = {}
+        self.allocated: dict[int, int] = {}  # spec -> the step before which its memory is claimed
+        self.outputs: list[str] = []
+        self.kept: list[object] = []  # specs by identity must outlive the reader
+
+    def read(self, node: Node) -> None:
+        if node.op == "placeholder":
+            for s in nodes.specs_of(node):
+                self.tensor(s, node.name, self._role(node, s))
+        elif node.op == "output":
+            self.outputs += [i for n in nodes.leaves(node.args) for i in self.operand(n)]
+        elif node.op != "call_function" or node.target in (operator.getitem, memory.free, memory.view):
+            pass
+        elif nodes.is_alloc(node):
+            for s in nodes.specs_of(node):
+                self.allocated[id(s)] = len(self.ops)
+        elif nodes.is_control_flow(node):
+            self._control_flow(node)
+        elif nodes.is_delegate(node):
+            self._delegate(node)
+        else:
+            self._operator(node)
+
+    def result(self) -> ReadGraph:
+        flow = Dataflow(self.ops, list(self.tensors.values()), self.outputs, self.born)
+        for i in flow.mutated:  # written in place: its bytes must last, whatever the signature says
+            if self.tensors[i].role in (Role.INPUT, Role.CONSTANT):
+                self.tensors[i] = replace(self.tensors[i], role=Role.STATE)
+        return ReadGraph(Dataflow(self.ops, list(self.tensors.values()), self.outputs, self.born), self.ids)
+
+    def _role(self, node: Node, spec: TensorSpec) -> Role:
+        if node.target in self.state_inputs or (spec.const and id(spec) in self.planned):
+            return Role.STATE
+        return Role.CONSTANT if spec.const else Role.INPUT
+
+    def tensor(self, spec: TensorSpec, name: str, role: Role = Role.VALUE) -> tuple[str, ...]:
+        """The ids of the tensors that a spec lies in; made on first sight, views with their base."""
+        if id(spec) in self.ids:
+            return self.ids[id(spec)]
+        root = nodes.root_spec(spec)
+        base = None
+        if root is not spec:
+            lies_in = self.tensor(root, f"{name}.base", role)
+            if len(lies_in) != 1 or self.tensors[lies_in[0]].nbytes != spec.nbytes():
+                return lies_in
+            base = lies_in[0]
+        name = _fresh(name, self.tensors)
+        arena = None
+        if id(root) in self.planned:
+            arena = 1 if root.mem_id is None else int(root.mem_id)
+        self.tensors[name] = Tensor(
+            name,
+            int(spec.nbytes()),
+            str(spec.dtype).removeprefix("torch."),
+            torch.empty((), dtype=spec.dtype).element_size(),
+            tuple(int(n) for n in spec.shape),
+            tuple(int(d) for d in spec.dim_order),
+            role,
+            arena,
+            bool(spec.is_static_shape_tensor),
+            self.alignment,
+            base=base,
+        )
+        self.ids[id(spec)] = (name,)
+        self.kept.append(spec)
+        if id(spec) in self.allocated:
+            self.born[name] = self.allocated[id(spec)]
+        return (name,)
+
+    def operand(self, node: Node) -> list[str]:
+        """The tensor ids of an argument."""
+        role = Role.CONSTANT if node.op == "get_attr" else Role.VALUE
+        return [i for s in nodes.specs_of(node) for i in self.tensor(s, node.name, role)]
+
+    def _results(self, node: Node) -> list[str]:
+        specs = nodes.specs_of(node)
+        names = [node.name] if len(specs) == 1 else [f"{node.name}.{k}" for k in range(len(specs))]
+        return [i for s, name in zip(specs, names, strict=True) for i in self.tensor(s, name)]
+
+    def _operator(self, node: Node) -> None:
+        out, in_place = nodes.written_arguments(node)
+        writes = self._results(node) if not in_place else []
+        mutates = [i for n in in_place for i in self.operand(n)]
+        read_nodes = [n for n in nodes.operands(node) if n not in out and not nodes.is_alloc(n)]
+        reads = [i for n in read_nodes for i in self.operand(n)]
+        kind, axis = OpKind.OPAQUE, 0
+        if node.target is torch.ops.aten.cat.out and len(writes) == 1:
+            parts = nodes.leaves(node.args[0])
+            reads = [i for n in parts for i in self.operand(n)]
+            rank = len(self.tensors[writes[0]].shape)
+            axis = nodes.integer_argument(node, 1, "dim", 0)
+            if rank and all(len(self.operand(n)) == 1 for n in parts):
+                kind, axis = OpKind.CONCAT, axis % rank
+        if writes or mutates or reads:
+            self.ops.append(Op(node.name, kind, tuple(reads), tuple(writes), tuple(mutates), axis, str(node.target)))
+
+    def _delegate(self, node: Node) -> None:
+        reads = [i for n in nodes.operands(node) for i in self.operand(n)]
+        writes = self._results(node)
+        if nodes.backend_of(self.module, node) not in self.relaxed:
+            for i in (*reads, *writes):
+                root = self.tensors[i].base or i
+                self.tensors[root] = replace(self.tensors[root], rigid=True)
+        self.ops.append(Op(node.name, OpKind.OPAQUE, tuple(reads), tuple(writes), (), 0, "delegate"))
+
+    def _control_flow(self, node: Node) -> None:
+        reads = [i for n in nodes.operands(node) for i in self.operand(n)]
+        regions = self._regions(node) if self.regions else []
+        if nodes.returns_branch_memory(node) and regions:
+            for s in nodes.specs_of(node):
+                self.ids[id(s)] = tuple(regions)
+            writes = regions
+        else:
+            writes = [*regions, *self._results(node)]
+        self.ops.append(Op(node.name, OpKind.CONTROL_FLOW, tuple(reads), tuple(writes), (), 0, str(node.target)))
+
+    def _regions(self, node: Node) -> list[str]:
+        """One tensor per arena that the node's branches use."""
+        sizes: dict[int, int] = {}
+        for sub in nodes.branches(self.module, node):
+            for arena, size in enumerate(sub.meta.get("non_const_buffer_sizes", [])):
+                if size:
+                    sizes[arena] = max(sizes.get(arena, 0), int(size))
+        if nodes.returns_branch_memory(node):  # the node's own specs are never written, but must have a legal place
+            for s in nodes.specs_of(node):
+                arena = s.mem_id or 1
+                sizes[arena] = max(sizes.get(arena, 0), int(s.nbytes()))
+        out = []
+        for arena, size in sizes.items():
+            name = region_name(node, arena)
+            self.tensors[name] = Tensor(
+                name, size, "uint8", 1, (size,), (0,), Role.REGION, arena, alignment=self.alignment
+            )
+            out.append(name)
+        return out
+
+
+def region_name(node: Node, arena: int) -> str:
+    """Id of the tensor that stands for the memory of a control-flow node's branches."""
+    return f"{node.name} branches/{arena}"
+
+
+def _mutable_buffers(signature: ExportGraphSignature | None) -> set[str]:
+    """Names of the placeholders that hold mutable buffers."""
+    if signature is None:
+        return set()
+    mutated = set(signature.buffers_to_mutate.values())
+    return {name for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated}
+
+
+def _fresh(name: str, taken: Collection[str]) -> str:
+    candidate, n = name, 1
+    while candidate in taken:
+        candidate, n = f"{name}~{n}", n + 1
+    return candidate

@@ -1,0 +1,83 @@
+"""What the pass did to each graph, to be read afterwards and logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.api import Plan
+from planner.sharing import Decision
+from solvers.result import Status
+
+
+@dataclass(frozen=True)
+class ArenaReport:
+    """One arena: its ``mem_id``; peak and proven lower bound in bytes; ``gap`` = (peak - bound) / peak."""
+
+    mem_id: int
+    peak: int
+    lower_bound: int
+    status: Status
+    solver: str
+
+    @property
+    def gap(self) -> float:
+        """``(peak - lower_bound) / peak``."""
+        return (self.peak - self.lower_bound) / self.peak if self.peak else 0.0
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """One graph: a method, or a branch of its control flow.
+
+    Attributes
+    ----------
+    graph : str
+        "method 0", "method 1", ... in the order in which ExecuTorch planned them; branches have their own.
+    arenas : tuple of ArenaReport
+        Empty if stock's plan was taken.
+    decisions : tuple of Decision
+        One per concat: elided, or refused with the reason.
+    fallbacks : tuple of str
+        What was given up, and why.
+    buffer_sizes : tuple of int
+        As handed to ExecuTorch, by mem_id, with its padding.
+    wall_time : float
+        Seconds.
+    """
+
+    graph: str
+    arenas: tuple[ArenaReport, ...]
+    decisions: tuple[Decision, ...]
+    fallbacks: tuple[str, ...]
+    buffer_sizes: tuple[int, ...]
+    wall_time: float
+
+    @property
+    def status(self) -> Status:
+        """Optimal if every arena is; feasible if stock's plan was taken."""
+        proven = bool(self.arenas) and all(a.status is Status.OPTIMAL for a in self.arenas)
+        return Status.OPTIMAL if proven else Status.FEASIBLE
+
+    @property
+    def elided(self) -> tuple[str, ...]:
+        """Names of the concats that no longer run."""
+        return tuple(d.op for d in self.decisions if d.elided)
+
+    def __str__(self) -> str:
+        arenas = "; ".join(
+            f"arena {a.mem_id}: {a.peak} bytes, bound {a.lower_bound}, gap {a.gap:.1%}, {a.status} by {a.solver}"
+            for a in self.arenas
+        )
+        lines = [f"{self.graph}: {arenas or 'stock plan'} ({self.wall_time:.2f} s)"]
+        if self.decisions:
+            lines.append(f"  {len(self.elided)} of {len(self.decisions)} concats elided")
+        lines += [f"  {d.op} stays: {d.reason}" for d in self.decisions if not d.elided]
+        lines += [f"  fell back: {f}" for f in self.fallbacks]
+        return "\n".join(lines)
+
+
+def report_of(graph: str, plan: Plan, buffer_sizes: list[int], fallbacks: list[str]) -> GraphReport:
+    """The report of a plan that was written back."""
+    arenas = tuple(ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver) for m, r in plan.results.items())
+    everything = (*fallbacks, *plan.fallbacks)
+    return GraphReport(graph, arenas, plan.sharing.decisions, everything, tuple(buffer_sizes), plan.wall_time)

@@ -1,0 +1,289 @@
+"""The second judge: it runs the rewritten program symbolically on byte ranges.
+
+The program *before* rewriting is run with every storage in private memory; this says which bytes each read must see.
+Then the rewritten program is run at its planned addresses, and each read must see just these bytes. Inputs are
+written in any order before step 0; every op may write its outputs, in any order, before it reads. Outputs and state
+must hold at the end. Near-linear: memory is an interval map.
+
+It knows nothing of dataflows, lifetimes or sharing: the front end takes its `Trace` straight from the program.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class ReplayError(Exception):
+    """A program that does not compute what it did before; the message names the op, the two values, the bytes."""
+
+
+Place = tuple[int, int]  # arena and offset, bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor as an operand.
+
+    Attributes
+    ----------
+    name : str
+    storage : hashable
+        Which memory it is in the program before rewriting; views share it.
+    nbytes : int
+    places : tuple of (arena, offset)
+        Where it lies in the plan. None: not planned, memory of its own. Several: the result of a branch, wherever
+        the branch that ran left it.
+    """
+
+    name: str
+    storage: Hashable
+    nbytes: int
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction.
+
+    Attributes
+    ----------
+    name : str
+        The same before and after rewriting.
+    reads, writes, mutates : tuple of Ref
+        ``writes`` are filled in full and may be written before anything is read; ``mutates`` are read, then written.
+    moved : tuple of (int, int), optional
+        If the op only copies bytes: for each read its byte offset in the one write, and the bytes copied; else None.
+    scratch : tuple of (arena, low, high)
+        Bytes that it may overwrite besides.
+    """
+
+    name: str
+    reads: tuple[Ref, ...]
+    writes: tuple[Ref, ...]
+    mutates: tuple[Ref, ...] = ()
+    moved: tuple[tuple[int, int], ...] | None = None
+    scratch: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A program: what is there before it runs, its instructions, what must be there afterwards."""
+
+    inputs: tuple[Ref, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Ref, ...]
+    state: tuple[Ref, ...] = ()
+
+
+class Piece(NamedTuple):
+    """Bytes ``[low, high)`` that hold bytes of ``value`` from ``at`` on. ``value`` None: anything."""
+
+    low: int
+    high: int
+    value: str | None
+    at: int
+
+
+def replay(before: Trace, after: Trace) -> None:
+    """Judge a rewritten and planned program.
+
+    Parameters
+    ----------
+    before : Trace
+        The program as it was; its places are not looked at.
+    after : Trace
+        The program as it will run.
+
+    Raises
+    ------
+    ReplayError
+        At the first read that would not see what it saw before.
+    """
+    expected = _expect(before)
+    known = {s.name: s for s in before.steps}
+    memory = Memory()
+    for ref in after.inputs:
+        memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
+    for ref in after.inputs:
+        memory.check(ref, [Piece(0, ref.nbytes, ref.name, 0)], "the start of the run")
+    names = {s.name for s in after.steps}
+    for s in before.steps:
+        if s.name not in names and s.moved is None:
+            raise ReplayError(f"op {s.name!r} is missing, and it does more than copy bytes")
+    order = [s.name for s in before.steps if s.name in names]
+    for position, step in enumerate(after.steps):
+        if step.name not in known:
+            raise ReplayError(f"op {step.name!r} was not in the program")
+        if position >= len(order) or order[position] != step.name:
+            raise ReplayError(f"op {step.name!r} is out of order")
+        _run(memory, step, expected[step.name])
+    ends = expected[""]
+    for ref, content in zip((*after.outputs, *after.state), ends.reads, strict=True):
+        memory.check(ref, content, "the end of the run")
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """What an op's operands hold: read before it, written and mutated after it."""
+
+    reads: Sequence[list[Piece]]
+    writes: Sequence[list[Piece]]
+    mutates: Sequence[tuple[list[Piece], list[Piece]]] = ()
+
+
+def _expect(before: Trace) -> dict[str, _Expected]:
+    """Run the program with every storage in private memory. The key "" holds the outputs and state at the end."""
+    memory = Memory(private=True)
+    for ref in before.inputs:
+        memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
+    out: dict[str, _Expected] = {}
+    for step in before.steps:
+        reads = [memory.read(r) for r in step.reads]
+        mutated = [memory.read(r) for r in step.mutates]
+        writes = [_written(step, k, w, reads) for k, w in enumerate(step.writes)]
+        changed = [[Piece(0, m.nbytes, f"{step.name} in {m.name}", 0)] for m in step.mutates]
+        for ref, content in zip((*step.writes, *step.mutates), (*writes, *changed), strict=True):
+            memory.write(ref, content)
+        out[step.name] = _Expected(reads, writes, list(zip(mutated, changed, strict=True)))
+    out[""] = _Expected([memory.read(r) for r in (*before.outputs, *before.state)], ())
+    return out
+
+
+def _written(step: Step, k: int, ref: Ref, reads: Sequence[list[Piece]]) -> list[Piece]:
+    if step.moved is None:
+        suffix = f".{k}" if len(step.writes) > 1 else ""
+        return [Piece(0, ref.nbytes, step.name + suffix, 0)]
+    pieces = [
+        Piece(at + p.low, at + min(p.high, n), p.value, p.at)
+        for content, (at, n) in zip(reads, step.moved, strict=True)
+        for p in content
+        if p.low < n
+    ]
+    return _joined(pieces)
+
+
+def _run(memory: Memory, step: Step, want: _Expected) -> None:
+    if (len(step.reads), len(step.writes), len(step.mutates)) != tuple(
+        map(len, (want.reads, want.writes, want.mutates))
+    ):
+        raise ReplayError(f"op {step.name!r} no longer has the operands that it had")
+    for w in step.writes:
+        memory.write(w, [Piece(0, w.nbytes, f"half of {w.name}", 0)])
+    for arena, low, high in step.scratch:
+        scratch = Ref("scratch", None, high - low, ((arena, low),))
+        memory.write(scratch, [Piece(0, high - low, f"scratch of {step.name}", 0)])
+    for r, content in zip(step.reads, want.reads, strict=True):
+        memory.check(r, content, f"op {step.name!r}")
+    for m, (content, _) in zip(step.mutates, want.mutates, strict=True):
+        memory.check(m, content, f"op {step.name!r}")
+    results = [
+        *zip(step.writes, want.writes, strict=True),
+        *((m, new) for m, (_, new) in zip(step.mutates, want.mutates, strict=True)),
+    ]
+    for ref, content in results:
+        memory.write(ref, content)
+    for ref, content in results:
+        memory.check(ref, content, f"the end of op {step.name!r}")
+
+
+class Memory:
+    """Interval maps: one per arena, and one per storage that no arena holds (or for all, if ``private``)."""
+
+    def __init__(self, private: bool = False) -> None:
+        self.private = private
+        self.maps: dict[Hashable, list[Piece]] = {}
+
+    def write(self, ref: Ref, content: Iterable[Piece]) -> None:
+        """Put ``content`` (relative to the tensor) at every place of ``ref``."""
+        content = list(content)
+        for key, at in self._spots(ref):
+            if ref.nbytes:
+                self._store(key, at, at + ref.nbytes, [p._replace(low=p.low + at, high=p.high + at) for p in content])
+
+    def read(self, ref: Ref) -> list[Piece]:
+        """What the first place of ``ref`` holds, relative to the tensor."""
+        key, at = self._spots(ref)[0]
+        return self._load(key, at, at + ref.nbytes)
+
+    def check(self, ref: Ref, content: list[Piece], when: str) -> None:
+        """Raise `ReplayError` unless every place of ``ref`` holds ``content``."""
+        for key, at in self._spots(ref):
+            found = self._load(key, at, at + ref.nbytes)
+            if found == content or not ref.nbytes:
+                continue
+            for want in content:
+                if want.value is None:
+                    continue
+                for have in found:
+                    low, high = max(want.low, have.low), min(want.high, have.high)
+                    if low < high and (have.value, have.at - have.low) != (want.value, want.at - want.low):
+                        raise ReplayError(
+                            f"{when}: {ref.name!r} must hold {want.value!r} in bytes [{low}, {high}), "
+                            f"but finds {have.value or 'nothing'!r} at {at + low} of {_memory_name(key)}"
+                        )
+
+    def _spots(self, ref: Ref) -> Sequence[tuple[Hashable, int]]:
+        if self.private or not ref.places:
+            return [(("storage", ref.storage), 0)]
+        return [(("arena", arena), offset) for arena, offset in ref.places]
+
+    def _store(self, key: Hashable, low: int, high: int, pieces: list[Piece]) -> None:
+        held = self.maps.setdefault(key, [])
+        first, last = self._range(held, low, high)
+        inside = held[first:last]
+        kept = []
+        if inside and inside[0].low < low:
+            kept.append(inside[0]._replace(high=low))
+        kept += pieces
+        if inside and inside[-1].high > high:
+            p = inside[-1]
+            kept.append(Piece(high, p.high, p.value, p.at + high - p.low))
+        held[first:last] = kept
+
+    def _load(self, key: Hashable, low: int, high: int) -> list[Piece]:
+        held = self.maps.get(key, [])
+        first, last = self._range(held, low, high)
+        out, at = [], low
+        for p in held[first:last]:
+            lo, hi = max(p.low, low), min(p.high, high)
+            if lo > at:
+                out.append(Piece(at - low, lo - low, None, 0))
+            out.append(Piece(lo - low, hi - low, p.value, p.at + lo - p.low))
+            at = hi
+        if at < high:
+            out.append(Piece(at - low, high - low, None, 0))
+        return _joined(out)
+
+    @staticmethod
+    def _range(held: list[Piece], low: int, high: int) -> tuple[int, int]:
+        """Indices of the pieces that touch ``[low, high)``."""
+        first = bisect_right(held, low, key=lambda p: p.high)
+        last = first
+        while last < len(held) and held[last].low < high:
+            last += 1
+        return first, last
+
+
+def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+    """Neighbours that continue each other become one."""
+    out: list[Piece] = []
+    for p in pieces:
+        if p.low >= p.high:
+            continue
+        if out and _continues(out[-1], p):
+            out[-1] = out[-1]._replace(high=p.high)
+        else:
+            out.append(p)
+    return out
+
+
+def _continues(p: Piece, q: Piece) -> bool:
+    return p.high == q.low and p.value == q.value and (p.value is None or p.at + p.high - p.low == q.at)
+
+
+def _memory_name(key: Hashable) -> str:
+    kind, which = key if isinstance(key, tuple) else ("memory", key)
+    return f"arena {which}" if kind == "arena" else "its own memory"
