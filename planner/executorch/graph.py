@@ -91,7 +91,7 @@ class _Reader:
             for s in nodes.specs_of(node):
                 self.tensor(s, node.name, self._role(node, s))
         elif node.op == "output":
-            self.outputs += [i for n in nodes.leaves(node.args) for i in self.operand(n)]
+            self._output(node)
         elif node.op != "call_function" or node.target in (operator.getitem, memory.free, memory.view):
             pass
         elif nodes.is_alloc(node):
@@ -154,6 +154,16 @@ class _Reader:
         """The tensor ids of an argument."""
         role = Role.CONSTANT if node.op == "get_attr" else Role.VALUE
         return [i for s in nodes.specs_of(node) for i in self.tensor(s, node.name, role)]
+
+    def _output(self, node: Node) -> None:
+        """What is returned must be there at the end.
+
+        The node's own specs may be stale: for a buffer written in place, stock keeps one that nothing is ever
+        written to. It stands for the argument's.
+        """
+        self.outputs = [i for n in nodes.leaves(node.args) for i in self.operand(n)]
+        for argument, spec in nodes.stale_output_specs(node):
+            self.ids.setdefault(id(spec), tuple(self.operand(argument)))
 
     def _results(self, node: Node) -> list[str]:
         specs = nodes.specs_of(node)

@@ -71,6 +71,21 @@ def branches(module: GraphModule, node: Node) -> Iterator[GraphModule]:
             yield sub
 
 
+def stale_output_specs(output: Node) -> list[tuple[Node, TensorSpec]]:
+    """Arguments of the output node for which it keeps another spec than theirs, with that spec."""
+    arguments, kept = tree_leaves(output.args), tree_leaves(output.meta.get("spec"))
+    if len(arguments) != len(kept):
+        return []
+    return [
+        (a, s)
+        for a, s in zip(arguments, kept, strict=True)
+        if isinstance(a, Node)
+        and isinstance(s, TensorSpec)
+        and isinstance(a.meta.get("spec"), TensorSpec)
+        and a.meta["spec"] is not s
+    ]
+
+
 def integer_argument(node: Node, position: int, name: str, default: int) -> int:
     """An integer argument, given by position or by name."""
     value: Any = node.kwargs.get(name, node.args[position] if position < len(node.args) else default)

@@ -27,7 +27,7 @@ from planner import api
 from planner.executorch import nodes
 from planner.executorch.graph import ReadGraph, read_graph, region_name
 from planner.executorch.report import GraphReport, report_of
-from planner.executorch.rewrite import Elision
+from planner.executorch.rewrite import Elision, refresh_output_specs
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, Trace, replay
 from planner.sharing import Decision
@@ -124,6 +124,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
             self._before = before
         name = f"method {self._methods}" if is_method else f"branch in method {self._methods}"
         graph = read_graph(module, specs, signature, alignment)
+        refresh_output_specs(module)
         refused: list[str] = []
         for share in (True, False) if self._shares(is_method) else (False,):
             try:
@@ -161,8 +162,10 @@ class ArenaPlanningPass(MemoryPlanningPass):
     ) -> list[int]:
         """Write the offsets to the specs and move the branches' memory to its place."""
         for spec in specs:
-            ids = graph.ids.get(id(spec)) or graph.ids[id(nodes.root_spec(spec))]
-            arena, offset = plan.place(graph.flow.root(ids[0]).id)
+            tensor = graph.flow.root(graph.ids[id(spec)][0])
+            if tensor.arena is None:
+                continue  # a stale spec of a buffer that is planned later
+            arena, offset = plan.place(tensor.id)
             spec.mem_id, spec.mem_offset, spec.mem_obj_id = arena, offset, None
             spec.realign(1)  # stock's own verifier rounds sizes up to this; ours are exact
         self._moved = _move_branches(plan, module)

@@ -1,11 +1,15 @@
-"""Taking concats out of a graph, or leaving them in after all."""
+"""Changes to a graph: concats are taken out, or left in after all; stale specs of the output node are replaced."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Collection
 
+from executorch.exir.tensor import TensorSpec
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_map_only
+
+from planner.executorch import nodes
 
 
 class Elision:
@@ -52,3 +56,11 @@ class Elision:
             stand_in.replace_all_uses_with(cat)
             self.module.graph.erase_node(stand_in)
         self.replaced = []
+
+
+def refresh_output_specs(module: GraphModule) -> None:
+    """Let the output node refer to the specs of what it returns, so that nothing looks at stale ones."""
+    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
+    current = {id(spec): argument.meta["spec"] for argument, spec in nodes.stale_output_specs(output)}
+    if current:
+        output.meta["spec"] = tree_map_only(TensorSpec, lambda s: current.get(id(s), s), output.meta["spec"])
