@@ -179,7 +179,7 @@ class _Choice:
             self.bases.append(best[2])
             self.engines.append(best[1])
         free = not self.active and all(b.offset is None for b in self.run.problem.buffers)
-        if free and self.peak > self.bound and len(self.run.problem.buffers) <= 20_000:
+        if free and self.peak > self.bound:
             solution = Solution(stock_greedy(self.run.problem))
             peak = verify(self.run.open_problem, solution)
             if peak < self.peak:

@@ -7,6 +7,8 @@ contemporaries in the first bucket that has room, else into a new bucket of its 
 
 from __future__ import annotations
 
+import numpy as np
+
 from solvers.problem import Problem
 
 
@@ -19,22 +21,25 @@ def stock_greedy(problem: Problem) -> dict[str, int]:
     alignment = max((b.alignment for b in problem.buffers), default=1)
     padded = [-(-b.size // alignment) * alignment for b in problem.buffers]
     order = sorted(range(len(padded)), key=lambda k: padded[k])[::-1]
-    buckets: list[list[tuple[int, int, int]]] = []  # (start, end, top) of what is in it
-    sizes: list[int] = []
-    placed: list[tuple[int, int, int]] = []  # (buffer, bucket, offset in the bucket)
-    for k in order:
+    placed = np.zeros((4, len(order)), dtype=np.int64)  # start, end, top, bucket of what is placed
+    sizes = np.zeros(len(order), dtype=np.int64)  # of the buckets
+    offsets = {}
+    buckets = 0
+    for n, k in enumerate(order):
         b = problem.buffers[k]
-        tops = [max((top for s, e, top in bucket if s < b.end and b.start < e), default=-1) for bucket in buckets]
-        home = next((j for j, top in enumerate(tops) if top < 0), None)
-        if home is None:
-            home = next((j for j, top in enumerate(tops) if 0 < top <= sizes[j] - padded[k]), None)
-        if home is None:
-            home = len(buckets)
-            buckets.append([])
-            sizes.append(padded[k])
-            tops.append(-1)
-        at = max(0, tops[home])
-        buckets[home].append((b.start, b.end, at + padded[k]))
-        placed.append((k, home, at))
-    floors = [sum(sizes[:j]) for j in range(len(sizes))]
-    return {problem.buffers[k].id: floors[home] + at for k, home, at in placed}
+        start, end, top, bucket = placed[:, :n]
+        met = (start < b.end) & (b.start < end)
+        tops = np.full(buckets + 1, -1, dtype=np.int64)  # the last stands for a new bucket
+        np.maximum.at(tops, bucket[met], top[met])
+        home = int(np.argmax(tops < 0))
+        fits = (tops[:buckets] > 0) & (tops[:buckets] + padded[k] <= sizes[:buckets])
+        if home == buckets and fits.any():
+            home = int(np.argmax(fits))
+        if home == buckets:
+            sizes[home] = padded[k]
+            buckets += 1
+        at = max(0, int(tops[home]))
+        placed[:, n] = (b.start, b.end, at + padded[k], home)
+        offsets[b.id] = (home, at)
+    floors = np.concatenate(([0], np.cumsum(sizes)))
+    return {i: int(floors[home]) + at for i, (home, at) in offsets.items()}

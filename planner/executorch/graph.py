@@ -12,6 +12,7 @@ from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
+from planner.api import PlanningError
 from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
 from planner.executorch import nodes
 
@@ -55,10 +56,18 @@ def read_graph(
     Returns
     -------
     ReadGraph
+
+    Raises
+    ------
+    planner.api.PlanningError
+        If a spec is to be placed that belongs to nothing in the graph.
     """
     reader = _Reader(module, {id(s): s for s in specs}, signature, alignment, regions, relaxed_backends)
     for node in module.graph.nodes:
         reader.read(node)
+    for s in specs:
+        if id(s) not in reader.ids:
+            raise PlanningError(f"a tensor of shape {list(s.shape)} is to be planned, but no node of the graph has it")
     return reader.result()
 
 
