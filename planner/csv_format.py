@@ -54,7 +54,7 @@ def problem_from_csv(text: str, path: str = "problem.csv") -> Problem:
 def _csv_buffer(header: Sequence[str], row: Sequence[str], where: str) -> Buffer:
     if len(row) != len(header):
         raise FileError(f"{where}: {len(row)} values: the header has {len(header)} columns")
-    cell = dict(zip(header, (x.strip() for x in row), strict=True))
+    cell = {name: x if name == "id" else x.strip() for name, x in zip(header, row, strict=True)}
     if cell.get("gaps"):
         raise FileError(f"{where}: gaps is {cell['gaps']!r}: buffers with gaps are not supported, it must be empty")
 

@@ -50,10 +50,10 @@ def read_problem(path: str, optional: bool = False) -> Problem:
     FileError
         If the file cannot be read or breaks a rule.
     """
-    text = read_text(path)
     suffix = Path(path).suffix.lower()
     if suffix not in (".csv", ".json") and path != "-":
         raise FileError(f"{path}: a problem is a .csv or .json file, or - for standard input")
+    text = read_text(path)
     is_json = suffix == ".json" or (path == "-" and text.lstrip()[:1] in ("{", "["))
     name = "standard input" if path == "-" else path
     return problem_from_json(text, name, optional) if is_json else problem_from_csv(text, name)

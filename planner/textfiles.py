@@ -33,15 +33,18 @@ def write_atomically(path: str, text: str) -> None:
     target = Path(path)
     temporary = None
     try:
+        data = text.encode()
         if target.is_dir():
             raise IsADirectoryError(21, "it is a folder", path)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", delete=False) as f:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as f:
             temporary = f.name
-            f.write(text)
+            f.write(data)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
         os.replace(temporary, target)
+    except UnicodeEncodeError as error:
+        raise FileError(f"{path}: cannot be written: {error.object[error.start]!r} has no UTF-8 form") from None
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

@@ -216,6 +216,8 @@ def _segments(by_id: Mapping[str, Buffer], pieces: Mapping[str, list[Piece]]) ->
                 latest[cuts[k]] = max(latest[cuts[k]], end)
         start = by_id[writer].start
         for low, high in pairwise(cuts):
+            if latest[low] == start:
+                continue  # bytes between the writer's own, which a part of it writes
             if segments and (s := segments[-1]).writer == writer and s.high == low and s.end == latest[low]:
                 segments[-1] = replace(s, high=high)
             else:

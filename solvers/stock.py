@@ -7,6 +7,8 @@ contemporaries in the first bucket that has room, else into a new bucket of its 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from solvers.problem import Problem
@@ -15,10 +17,10 @@ from solvers.problem import Problem
 def stock_greedy(problem: Problem) -> dict[str, int]:
     """Offsets (bytes) as stock greedy gives them.
 
-    Colocations, pins and the capacity are not known to it: the plan of a problem that has them may break them. The
-    largest alignment of the problem serves all buffers.
+    Colocations, pins and the capacity are not known to it: the plan of a problem that has them may break them. One
+    alignment serves all buffers: the least common multiple of theirs.
     """
-    alignment = max((b.alignment for b in problem.buffers), default=1)
+    alignment = math.lcm(*(b.alignment for b in problem.buffers))
     padded = [-(-b.size // alignment) * alignment for b in problem.buffers]
     order = sorted(range(len(padded)), key=lambda k: padded[k])[::-1]
     placed = np.zeros((4, len(order)), dtype=np.int64)  # start, end, top, bucket of what is placed

@@ -1,0 +1,104 @@
+"""Branches: planned so that the results of one are safe from the next."""
+
+import logging
+
+import pytest
+import torch
+from functorch.experimental.control_flow import map as torch_map
+
+from planner.executorch import arena_planning_pass
+from planner.executorch.compare import compare, export_program, near, run_program
+from tests.executorch.models import Function
+
+R = torch.randn
+
+
+def plus_or_minus(z):
+    return torch.cond(z.sum() > 0, lambda z: z + 1, lambda z: z - 1, (z,))
+
+
+def two_live_results(z):
+    """pytorch/executorch issue 21490: with stock's plan the second overwrites the first."""
+    return plus_or_minus(z) + torch.cond(z.sum() > 0, lambda z: z * 3, lambda z: z * 4, (z,))
+
+
+def three_in_a_row(z):
+    a = plus_or_minus(z)
+    b = plus_or_minus(a * 2)
+    return plus_or_minus(b - 3) + a
+
+
+def nested(z):
+    def inner(z):
+        return plus_or_minus(z * 2) + z
+
+    a = torch.cond(z.max() > 1, inner, lambda z: z.sin(), (z,))
+    return a + plus_or_minus(z) * z
+
+
+def concats_inside(z):
+    c = torch.cond(z.sum() > 0, lambda z: torch.cat([z + 1, z]), lambda z: torch.cat([z, z + 1]), (z,))
+    return c.sin() + torch.cat([z.exp(), z.cos()])
+
+
+CASES = {f.__name__: f for f in (plus_or_minus, two_live_results, three_in_a_row, nested, concats_inside)}
+INPUTS = [torch.arange(4.0), -torch.arange(4.0), torch.tensor([0.1, 0.2, 0.3, -0.9])]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_cond(name, debug):
+    """Every way through, several times in a row, also with stock's own verifier on."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.DEBUG if debug else level)
+    try:
+        model = Function(CASES[name])
+        planning_pass = arena_planning_pass(strict=True)
+        program = export_program(model, (INPUTS[0],), planning_pass)
+    finally:
+        root.setLevel(level)
+    for x in INPUTS * 2:
+        assert near(run_program(program.buffer, (x,))[0], [model(x)])
+    assert planning_pass.reports[-1].graph == "method 0"
+    assert planning_pass.reports[0].graph == "branch in method 0"
+
+
+def test_stock_is_wrong_where_two_results_live_and_ours_is_right():
+    c = compare(Function(two_live_results), (INPUTS[0],), arena_planning_pass())
+    assert not c.stock_near_eager
+    assert c.ours_near_eager
+
+
+def test_concats_in_branches_stay_with_the_reason():
+    planning_pass = arena_planning_pass()
+    export_program(Function(concats_inside), (INPUTS[0],), planning_pass)
+    branches = [d for r in planning_pass.reports if r.graph.startswith("branch") for d in r.decisions]
+    assert branches
+    assert all("inside a branch" in d.reason for d in branches)
+    assert len(planning_pass.reports[-1].elided) == 1
+
+
+def test_map():
+    c = compare(
+        Function(lambda x, y: torch_map(lambda a, b: a + b, x, y).sin() + 1),
+        (R(3, 4), R(4)),
+        arena_planning_pass(strict=True),
+    )
+    assert c.agree
+    assert c.equal
+
+
+def test_scan():
+    from torch._higher_order_ops.scan import scan
+
+    def step(carry, x):
+        return carry + x, (carry * x).clone()
+
+    def model(init, xs):
+        carry, ys = scan(step, init, xs)
+        return carry.sin(), ys + 1
+
+    c = compare(Function(model), (R(4), R(3, 4)), arena_planning_pass(strict=True))
+    assert c.agree
+    assert c.equal

@@ -1,0 +1,47 @@
+"""Real networks, planned and run beside stock's plan."""
+
+import pytest
+import torch
+from executorch.examples.models import mlperf_tiny
+from pytorchcv.model_provider import get_model
+
+from planner.executorch import arena_planning_pass
+from planner.executorch.compare import compare
+from planner.executorch.example_models import UNet
+
+
+def check(model, inputs):
+    c = compare(model.eval(), inputs, arena_planning_pass(strict=True))
+    assert c.equal
+    assert c.agree
+    assert c.ours.arena <= c.stock.arena
+    assert c.planning_pass.reports[0].status == "optimal"
+    return c
+
+
+def test_unet():
+    c = check(UNet(), (torch.randn(1, 3, 64, 64),))
+    assert c.ours.arena <= 0.8 * c.stock.arena
+    assert (c.stock.concats, c.ours.concats) == (3, 0)
+
+
+@pytest.mark.parametrize("name", ["DSCNNKWS", "DeepAutoEncoder", "MobileNetV1025", "ResNet8"])
+def test_mlperf_tiny(name):
+    model = getattr(mlperf_tiny, f"{name}Model")()
+    check(model.get_eager_model(), model.get_example_inputs())
+
+
+def test_squeezenet():
+    model = get_model("squeezenet_v1_1", in_size=(64, 64))
+    model.features.final_pool = torch.nn.AdaptiveAvgPool2d(1)
+    model.output[-1] = torch.nn.AdaptiveAvgPool2d(1)
+    c = check(model, (torch.randn(1, 3, 64, 64),))
+    assert (c.stock.concats, c.ours.concats) == (8, 0)
+
+
+def test_densenet():
+    """58 concats, up to 24 sharing one prefix."""
+    model = get_model("densenet121", in_size=(32, 32))
+    model.features.final_pool = torch.nn.AdaptiveAvgPool2d(1)
+    c = check(model, (torch.randn(1, 3, 32, 32),))
+    assert (c.stock.concats, c.ours.concats) == (58, 0)

@@ -1,0 +1,125 @@
+"""The command: exit codes, and what goes to which stream."""
+
+import io
+import json
+
+import pytest
+
+from planner.cli import main
+from planner.io import problem_to_json
+from solvers.buffers import Buffer, Colocation
+from solvers.problem import Problem
+from tests.problems import tiling
+
+CSV = "id,lower,upper,size\na,0,2,8\nb,1,3,8\n"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_plan_then_verify(trace, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    assert main(["plan", str(trace), "-o", str(plan)]) == 0
+    assert "optimal" in capsys.readouterr().out
+    data = json.loads(plan.read_text())
+    assert (data["status"], data["arenas"][0]["peak"]) == ("optimal", 16)
+    assert main(["verify", str(trace), str(plan)]) == 0
+    assert "valid: 2 buffers, peak 16 bytes" in capsys.readouterr().out
+
+
+def test_json_output_is_one_object(trace, capsys):
+    assert main(["plan", str(trace), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert set(row) == {"status", "peak", "lower_bound", "gap", "solver", "wall_time", "offsets"}
+    assert (row["status"], row["peak"], row["gap"]) == ("optimal", 16, 0.0)
+
+
+def test_a_problem_from_standard_input_and_a_csv_plan(tmp_path, capsys, monkeypatch):
+    for text in (CSV, problem_to_json(tiling(1, 10))):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["plan", "-", "-o", str(tmp_path / "plan.csv")]) == 0
+        assert (tmp_path / "plan.csv").read_text().startswith("id,lower,upper,size,alignment,offset\n")
+
+
+def test_the_plan_can_go_to_standard_output(trace, capsys):
+    assert main(["plan", str(trace), "-o", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "arena-plan"
+
+
+def test_a_capacity_that_is_too_small(trace, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    assert main(["plan", str(trace), "--capacity", "12", "-o", str(plan)]) == 1
+    said = capsys.readouterr().err
+    assert "infeasible: capacity exceeded: required 16 bytes" in said
+    assert "available 12, excess 4" in said
+    assert not plan.exists()
+
+
+def test_a_violated_plan(trace, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    main(["plan", str(trace), "-o", str(plan)])
+    good = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**good, "offsets": {"a": 0, "b": 0}}))
+    assert main(["verify", str(trace), str(plan)]) == 1
+    assert "violated: buffers 'a' and 'b' overlap" in capsys.readouterr().err
+    plan.write_text(json.dumps({**good, "arenas": [{"mem_id": 1, "peak": 3, "lower_bound": 3}]}))
+    assert main(["verify", str(trace), str(plan)]) == 1
+    assert "states a peak of 3 bytes" in capsys.readouterr().err
+
+
+def test_colocations_read_as_optional(tmp_path, capsys):
+    path = tmp_path / "p.json"
+    ties = [Colocation("a", "w", 0)]
+    path.write_text(problem_to_json(Problem([Buffer("a", 8, 0, 2), Buffer("w", 8, 1, 3)], ties)))
+    plan = tmp_path / "plan.json"
+    assert main(["plan", str(path), "--optional", "-o", str(plan)]) == 0
+    assert main(["verify", str(path), str(plan), "--optional"]) == 0
+    assert main(["verify", str(path), str(plan)]) == 2
+    assert "another problem" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "none.csv"],
+        ["plan", "."],
+        ["plan", "trace.csv", "--solver", "best"],
+        ["plan", "trace.csv", "--time-limit", "nan"],
+        ["plan", "trace.csv", "--time-limit", "-1"],
+        ["plan", "trace.csv", "--workers", "-1"],
+        ["plan", "trace.csv", "--seed", "99999999999"],
+        ["plan", "trace.csv", "--capacity", "1e3"],
+        ["plan", "trace.csv", "--capacity", str(2**80)],
+        ["plan", "trace.csv", "-o", "plan.txt"],
+        ["plan", "trace.csv", "-o", "none/plan.json"],
+        ["verify", "trace.csv", "trace.csv"],
+        ["verify", "trace.csv", "none.json"],
+        ["plan"],
+        ["dance"],
+        [],
+    ],
+)
+def test_bad_usage_ends_with_2_and_one_sentence(arguments, trace, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(arguments)
+    except SystemExit as stop:  # argparse's own
+        code = stop.code
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert said.err.strip()
+    assert "Traceback" not in said.err
+    assert [p.name for p in tmp_path.iterdir()] == ["trace.csv"]
+
+
+@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["demo"]])
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    assert not command or "example:" in capsys.readouterr().out

@@ -1,0 +1,177 @@
+"""Random problems, problems with a known optimum, and oracles that share no code with the project."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+from hypothesis import strategies as st
+
+from solvers.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.problem import Problem
+from solvers.result import Solution
+
+Tokens = list[tuple[str, int]]
+
+
+@st.composite
+def buffers(draw: st.DrawFn, most: int = 5, alignments: tuple[int, ...] = (1, 1, 1, 2, 3, 4)) -> list[Buffer]:
+    """A few small buffers with short lifetimes."""
+    out = []
+    for k in range(draw(st.integers(1, most))):
+        start = draw(st.integers(0, 5))
+        end = start + draw(st.integers(1, 4))
+        out.append(Buffer(f"b{k}", draw(st.integers(0, 5)), start, end, draw(st.sampled_from(alignments))))
+    return out
+
+
+@st.composite
+def tied_problems(draw: st.DrawFn, most: int = 5) -> Problem:
+    """A problem with concats and slices, some nested, whose colocations do not contradict each other."""
+    made = draw(buffers(most=2, alignments=(1, 1, 2)))
+    ties: list[Colocation] = []
+    while len(made) < most:
+        k, slice_of = len(made), [b for b in made if b.size > 1]
+        if slice_of and draw(st.booleans()):
+            whole = draw(st.sampled_from(slice_of))
+            start = draw(st.integers(whole.start, whole.end))
+            size = draw(st.integers(1, whole.size))
+            part = Buffer(f"b{k}", size, start, start + draw(st.integers(1, 3)))
+            ties.append(Colocation(part.id, whole.id, draw(st.integers(0, whole.size - size))))
+            made.append(part)
+        else:
+            parts = draw(st.lists(st.sampled_from(made), min_size=1, max_size=2, unique=True))
+            first = max(p.start for p in parts)
+            start = draw(st.integers(first, max(first, min(p.end for p in parts)) + 1))
+            gap = draw(st.integers(0, 1))
+            whole = Buffer(f"b{k}", sum(p.size for p in parts) + gap, start, start + draw(st.integers(1, 3)))
+            at = 0
+            for p in parts:
+                ties.append(Colocation(p.id, whole.id, at))
+                at += p.size
+            made.append(whole)
+    kept: list[Colocation] = []  # the others contradict these, or their lifetimes are apart
+    for c in ties:
+        try:
+            Problem(made, [*kept, c])
+        except ProblemError:
+            continue
+        kept.append(c)
+    return Problem(made, kept)
+
+
+def tiling(seed: int, cuts: int, height: int = 64, width: int = 40) -> Problem:
+    """Cut a full rectangle of ``height`` bytes times ``width`` steps: the optimum is ``height``, by the load."""
+    rng = random.Random(seed)
+    tiles = [(0, height, 0, width)]
+    for _ in range(cuts):
+        low, high, start, end = tiles.pop(rng.randrange(len(tiles)))
+        if rng.random() < 0.5 and high - low > 1:
+            at = rng.randrange(low + 1, high)
+            tiles += [(low, at, start, end), (at, high, start, end)]
+        elif end - start > 1:
+            at = rng.randrange(start + 1, end)
+            tiles += [(low, high, start, at), (low, high, at, end)]
+        else:
+            tiles.append((low, high, start, end))
+    rng.shuffle(tiles)
+    return Problem([Buffer(f"t{k}", h - lo, s, e) for k, (lo, h, s, e) in enumerate(tiles)])
+
+
+def paint(problem: Problem, solution: Solution) -> bool:
+    """Is the plan right? Run it byte by byte: every buffer writes its own bytes when it is born, shows those of its
+    ties, and must find all of them unharmed in every step of its life. For ``same`` ties only."""
+    order = _birth_order(problem, solution)
+    holds: dict[str, Tokens] = {}
+    memory: dict[int, tuple[str, int]] = {}
+    for step in sorted({t for b in problem.buffers for t in range(b.start, b.end)}):
+        for b, sources in order:
+            if b.start != step:
+                continue
+            tokens: Tokens = [(b.id, k) for k in range(b.size)]
+            for source in sources:
+                at = solution.offsets[source] - solution.offsets[b.id]
+                for k, token in enumerate(holds[source]):
+                    if 0 <= at + k < b.size:
+                        if tokens[at + k][0] not in (b.id, token[0]):
+                            return False
+                        tokens[at + k] = token
+            holds[b.id] = tokens
+            for k, token in enumerate(tokens):
+                if token[0] == b.id:
+                    memory[solution.offsets[b.id] + k] = token
+        for b in problem.buffers:
+            if b.start <= step < b.end:
+                at = solution.offsets[b.id]
+                if any(memory.get(at + k) != token for k, token in enumerate(holds[b.id])):
+                    return False
+    return True
+
+
+def _birth_order(problem: Problem, solution: Solution) -> list[tuple[Buffer, list[str]]]:
+    """Buffers by birth, sources before those that show them."""
+    sources: dict[str, list[str]] = {b.id: [] for b in problem.buffers}
+    for k in solution.active:
+        c = problem.colocations[k]
+        part, whole = problem.by_id[c.part], problem.by_id[c.whole]
+        assert c.kind is Kind.SAME
+        if whole.start < part.start:
+            sources[part.id].append(whole.id)
+        else:
+            sources[whole.id].append(part.id)
+    out: list[tuple[Buffer, list[str]]] = []
+    todo = sorted(problem.buffers, key=lambda b: b.start)
+    done: set[str] = set()
+    while todo:
+        b = next(b for b in todo if set(sources[b.id]) <= done)
+        todo.remove(b)
+        done.add(b.id)
+        out.append((b, sources[b.id]))
+    return out
+
+
+def brute_force(problem: Problem) -> int | None:
+    """The smallest peak within the capacity, by trying every offset of every loose buffer; None if there is none."""
+    most = sum(b.size + b.alignment for b in problem.buffers) + max((b.offset or 0) for b in problem.buffers)
+    if problem.capacity is not None:
+        most = min(most, problem.capacity)
+    for peak in range(max(b.size for b in problem.buffers), most + 1):
+        if _fits(problem, peak):
+            return peak
+    return None
+
+
+def _fits(problem: Problem, peak: int) -> bool:
+    fixed: dict[str, tuple[str, int]] = {}  # id -> (leader, offset from it), through the colocations
+    for b in problem.buffers:
+        fixed[b.id] = (b.id, 0)
+    for _ in problem.buffers:
+        for k in problem.required:
+            c = problem.colocations[k]
+            (a, x), (p, y) = fixed[c.whole], fixed[c.part]
+            if a != p:
+                for i, (leader, at) in list(fixed.items()):
+                    if leader == p:
+                        fixed[i] = (a, at - y + x + c.at)
+    leaders = sorted({leader for leader, _ in fixed.values()})
+    ranges = []
+    for leader in leaders:
+        members = [(problem.by_id[i], at) for i, (who, at) in fixed.items() if who == leader]
+        ranges.append(
+            [
+                x
+                for x in range(-max(at for _, at in members), peak + 1)
+                if all(
+                    0 <= x + at <= peak - b.size
+                    and (x + at) % b.alignment == 0
+                    and (b.offset is None or x + at == b.offset)
+                    for b, at in members
+                )
+            ]
+        )
+    for choice in itertools.product(*ranges):
+        base = dict(zip(leaders, choice, strict=True))
+        offsets = {i: base[leader] + at for i, (leader, at) in fixed.items()}
+        if paint(problem, Solution(offsets, problem.required)):
+            return True
+    return False
