@@ -22,10 +22,29 @@ _CSV_COLUMNS = ("id", "lower", "upper", "end", "size", "alignment", "hint", "gap
 
 def problem_from_csv(text: str, path: str = "problem.csv") -> Problem:
     """Read MiniMalloc CSV; ``path`` is for messages. Raises `FileError`."""
-    rows = csv.reader(io.StringIO(text))
-    header = [_CSV_NAMES.get(name.strip(), name.strip()) for name in next(rows, [])]
-    if header == []:
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        table = [(rows.line_num, row) for row in rows if row]
+    except csv.Error as error:
+        raise FileError(f"{path}:{rows.line_num}: not CSV: {error}") from None
+    header = _csv_header(table[0][1] if table else [], path)
+    buffers: dict[str, Buffer] = {}
+    for line, row in table[1:]:
+        b = _csv_buffer(header, row, f"{path}:{line}")
+        if b.id in buffers:
+            raise FileError(f"{path}:{line}: buffer id {b.id!r} occurs twice: ids must be unique")
+        buffers[b.id] = b
+    try:
+        return Problem(buffers.values(), name=Path(path).stem)
+    except ProblemError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def _csv_header(names: Sequence[str], path: str) -> list[str]:
+    """Our names of the columns."""
+    if not names:
         raise FileError(f"{path}:1: the file is empty: it must start with a line of column names")
+    header = [_CSV_NAMES.get(name.strip(), name.strip()) for name in names]
     for name in header:
         if name not in _CSV_COLUMNS:
             raise FileError(f"{path}:1: column {name!r} is unknown: columns are {', '.join(_CSV_COLUMNS)}")
@@ -36,19 +55,7 @@ def problem_from_csv(text: str, path: str = "problem.csv") -> Problem:
     for name in ("id", "lower", "size"):
         if name not in header:
             raise FileError(f"{path}:1: column {name!r} is missing")
-    buffers: list[Buffer] = []
-    ids: set[str] = set()
-    for row in rows:
-        if row:
-            b = _csv_buffer(header, row, f"{path}:{rows.line_num}")
-            if b.id in ids:
-                raise FileError(f"{path}:{rows.line_num}: buffer id {b.id!r} occurs twice: ids must be unique")
-            ids.add(b.id)
-            buffers.append(b)
-    try:
-        return Problem(buffers, name=Path(path).stem)
-    except ProblemError as error:
-        raise FileError(f"{path}: {error}") from None
+    return header
 
 
 def _csv_buffer(header: Sequence[str], row: Sequence[str], where: str) -> Buffer:
@@ -87,7 +94,8 @@ def problem_to_csv(problem: Problem, offsets: Mapping[str, int] | None = None, d
         )
     given = offsets or {b.id: b.offset for b in problem.buffers if b.offset is not None}
     out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
+    quoting = csv.QUOTE_NONNUMERIC if any("\r" in b.id for b in problem.buffers) else csv.QUOTE_MINIMAL
+    rows = csv.writer(out, lineterminator="\n", quoting=quoting)
     rows.writerow(["id", "lower", "upper", "size", "alignment", *(["offset"] if given else [])])
     for b in problem.buffers:
         at = [given.get(b.id, "")] if given else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,22 +57,23 @@ class Comparison:
         return self.ours_near_eager and (self.equal or not self.stock_near_eager)
 
 
-def export_program(
-    model: torch.nn.Module,
-    inputs: Sequence[Any],
-    planning_pass: Any = None,
-    partitioner: Any = None,
-    **export_arguments: Any,
-) -> ExecutorchProgramManager:
-    """Export a model to an ExecuTorch program, with stock's memory planning pass unless another is given."""
+def lower(model: torch.nn.Module, inputs: Sequence[Any], partitioner: Any = None, **export_arguments: Any) -> Any:
+    """Export a model to ExecuTorch's edge dialect: all that comes before memory planning.
+
+    ``export_arguments`` go to `torch.export.export`. The result is for `to_program`, as often as wanted.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(model.eval(), tuple(inputs), **export_arguments)
-        edge = to_edge_transform_and_lower(exported, partitioner=partitioner)
-        config = ExecutorchBackendConfig()
-        if planning_pass is not None:
-            config = ExecutorchBackendConfig(memory_planning_pass=planning_pass)
-        return edge.to_executorch(config)
+        return to_edge_transform_and_lower(exported, partitioner=partitioner)
+
+
+def to_program(edge: Any, planning_pass: Any = None) -> ExecutorchProgramManager:
+    """An edge program (left as it is) to an ExecuTorch program; with stock's pass unless another is given."""
+    config = ExecutorchBackendConfig()
+    if planning_pass is not None:
+        config = ExecutorchBackendConfig(memory_planning_pass=planning_pass)
+    return copy.deepcopy(edge).to_executorch(config)
 
 
 def facts_of(program: ExecutorchProgramManager) -> ProgramFacts:
@@ -87,13 +89,12 @@ def facts_of(program: ExecutorchProgramManager) -> ProgramFacts:
     return ProgramFacts(sum(plan.non_const_buffer_sizes), len(calls), len(concats), copied)
 
 
-def run_program(pte: bytes, inputs: Sequence[Any], times: int = 1) -> list[list[Any]]:
-    """Load a program once and run it several times on the stock runtime; the outputs of each run."""
+def run_program(pte: bytes, *runs: Sequence[Any]) -> list[list[Any]]:
+    """Load a program once and run it on the stock runtime with each of the inputs in turn; the outputs of each run."""
     from executorch.runtime import Runtime
 
     method = Runtime.get().load_program(pte).load_method("forward")
-    flat = tree_leaves(list(inputs))
-    return [[_copy(x) for x in method.execute(flat)] for _ in range(times)]
+    return [[_copy(x) for x in method.execute(tree_leaves(list(inputs)))] for inputs in runs]
 
 
 def compare(model: torch.nn.Module, inputs: Sequence[Any], planning_pass: ArenaPlanningPass) -> Comparison:
@@ -110,8 +111,8 @@ def compare(model: torch.nn.Module, inputs: Sequence[Any], planning_pass: ArenaP
     -------
     Comparison
     """
-    stock = export_program(model, inputs)
-    ours = export_program(model, inputs, planning_pass)
+    edge = lower(model, inputs)
+    stock, ours = to_program(edge), to_program(edge, planning_pass)
     (from_stock,) = run_program(stock.buffer, inputs)
     (from_ours,) = run_program(ours.buffer, inputs)
     with torch.no_grad():

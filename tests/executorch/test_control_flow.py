@@ -7,7 +7,7 @@ import torch
 from functorch.experimental.control_flow import map as torch_map
 
 from planner.executorch import arena_planning_pass
-from planner.executorch.compare import compare, export_program, near, run_program
+from planner.executorch.compare import compare, lower, near, run_program, to_program
 from tests.executorch.models import Function
 
 R = torch.randn
@@ -55,11 +55,12 @@ def test_cond(name, debug):
     try:
         model = Function(CASES[name])
         planning_pass = arena_planning_pass(strict=True)
-        program = export_program(model, (INPUTS[0],), planning_pass)
+        program = to_program(lower(model, (INPUTS[0],)), planning_pass)
     finally:
         root.setLevel(level)
-    for x in INPUTS * 2:
-        assert near(run_program(program.buffer, (x,))[0], [model(x)])
+    runs = [(x,) for x in INPUTS * 2]
+    for (x,), got in zip(runs, run_program(program.buffer, *runs), strict=True):
+        assert near(got, [model(x)])
     assert planning_pass.reports[-1].graph == "method 0"
     assert planning_pass.reports[0].graph == "branch in method 0"
 
@@ -72,7 +73,7 @@ def test_stock_is_wrong_where_two_results_live_and_ours_is_right():
 
 def test_concats_in_branches_stay_with_the_reason():
     planning_pass = arena_planning_pass()
-    export_program(Function(concats_inside), (INPUTS[0],), planning_pass)
+    to_program(lower(Function(concats_inside), (INPUTS[0],)), planning_pass)
     branches = [d for r in planning_pass.reports if r.graph.startswith("branch") for d in r.decisions]
     assert branches
     assert all("inside a branch" in d.reason for d in branches)

@@ -15,27 +15,25 @@ from torch.export import Dim, export
 from planner.api import PlanningError
 from planner.executorch import ArenaWarning, arena_algorithm, arena_planning_pass
 from planner.executorch import job as job_module
-from planner.executorch.compare import export_program, facts_of, near, run_program, same_bits
+from planner.executorch.compare import facts_of, lower, near, run_program, same_bits, to_program
 from planner.replay import ReplayError
 from tests.executorch.models import Accumulator, Function, TwoConvolutions
 
 R, cat = torch.randn, torch.cat
 
 
-def both(model, runs, partitioner=None, config=None, export_arguments=None, **stock_arguments):
+def both(model, runs, partitioner=None, export_arguments=None, **stock_arguments):
     """Export with stock's pass and with ours, run both several times in a row, compare all with eager.
 
     Returns the facts of both programs, and our pass.
     """
     ours = arena_planning_pass(strict=True, **stock_arguments)
+    edge = lower(model, runs[0], partitioner, **(export_arguments or {}))
     facts, outputs = [], []
     for planning_pass in (MemoryPlanningPass(**stock_arguments), ours):
-        program = export_program(model, runs[0], planning_pass, partitioner, **(export_arguments or {}))
+        program = to_program(edge, planning_pass)
         facts.append(facts_of(program))
-        from executorch.runtime import Runtime
-
-        method = Runtime.get().load_program(program.buffer).load_method("forward")
-        outputs.append([[x.clone() for x in method.execute(list(inputs))] for inputs in runs])
+        outputs.append(run_program(program.buffer, *runs))
     for inputs, from_stock, from_ours in zip(runs, *outputs, strict=True):
         eager = model(*inputs)
         assert same_bits(from_stock, from_ours)
@@ -160,7 +158,7 @@ def test_custom_memory_ids_are_kept():
     planning_pass = arena_planning_pass(strict=True)
     planning_pass.__class__ = Assign
     x = R(8)
-    program = export_program(Banks(), (x,), planning_pass)
+    program = to_program(lower(Banks(), (x,)), planning_pass)
     plan = program.executorch_program.execution_plan[0]
     assert plan.non_const_buffer_sizes == [0, 96, 0, 64]
     assert [a.mem_id for a in planning_pass.reports[0].arenas] == [1, 3]
@@ -169,38 +167,40 @@ def test_custom_memory_ids_are_kept():
 
 def test_debug_plans_without_sharing():
     planning_pass = arena_planning_pass(debug=True)
-    program = export_program(Function(lambda x: cat([x.sin(), x.cos()]).exp()), (R(8),), planning_pass)
+    program = to_program(lower(Function(lambda x: cat([x.sin(), x.cos()]).exp()), (R(8),)), planning_pass)
     assert facts_of(program).concats == 1
     assert "debug" in planning_pass.reports[0].decisions[0].reason
 
 
 def test_elision_can_be_switched_off():
     planning_pass = arena_planning_pass(elide_concats=False)
-    program = export_program(Function(lambda x: cat([x.sin(), x.cos()]).exp()), (R(8),), planning_pass)
+    program = to_program(lower(Function(lambda x: cat([x.sin(), x.cos()]).exp()), (R(8),)), planning_pass)
     assert facts_of(program).concats == 1
 
 
 def test_a_minimum_alignment_binds_parts():
     function = Function(lambda x: cat([x[:3].sin(), x.cos()]).exp())
+    edge = lower(function, (R(8),))
     for alignment, elided in ((4, 1), (16, 0)):
         planning_pass = arena_planning_pass(min_part_alignment=alignment)
-        export_program(function, (R(8),), planning_pass)
+        to_program(edge, planning_pass)
         assert len(planning_pass.reports[0].elided) == elided
 
 
 def test_a_suite_takes_the_algorithm():
     """As a member of stock's suite it packs; the suite keeps the smaller of the two."""
     model, x = Function(lambda x: sum(t.sin() for t in x.unbind(0))), R(3, 5)
-    stock = export_program(model, (x,))
+    edge = lower(model, (x,))
+    stock = to_program(edge)
     suite = MemoryPlanningAlgorithmSuite([greedy, arena_algorithm])
-    ours = export_program(model, (x,), MemoryPlanningPass(memory_planning_algo=suite))
+    ours = to_program(edge, MemoryPlanningPass(memory_planning_algo=suite))
     assert facts_of(ours).arena < facts_of(stock).arena
     assert same_bits(*run_program(stock.buffer, (x,)), *run_program(ours.buffer, (x,)))
 
 
 def test_reports_are_logged(caplog):
     with caplog.at_level(logging.INFO, "arena"):
-        export_program(Function(lambda x: x.sin()), (R(8),), arena_planning_pass())
+        to_program(lower(Function(lambda x: x.sin()), (R(8),)), arena_planning_pass())
     assert "method 0: arena 1: 64 bytes, bound 64, gap 0.0%, optimal" in caplog.text
 
 
@@ -218,9 +218,9 @@ def test_a_refused_plan_falls_back_step_by_step(monkeypatch, times):
     model, x = Function(lambda x: cat([x.sin(), x.cos()]).exp()), R(8)
     monkeypatch.setattr(job_module, "replay", refuse)
     planning_pass = arena_planning_pass()
-    exported = to_edge(export(model, (x,)))
+    edge = lower(model, (x,))
     with pytest.warns(ArenaWarning, match="made up"):
-        program = exported.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning_pass))
+        program = to_program(edge, planning_pass)
     report = planning_pass.reports[0]
     assert len(report.fallbacks) == times
     assert report.elided == ()
@@ -228,9 +228,7 @@ def test_a_refused_plan_falls_back_step_by_step(monkeypatch, times):
     assert near(run_program(program.buffer, (x,))[0], [model(x)])
     calls.clear()
     with pytest.raises(PlanningError, match=r"made up.*Remedy"):
-        to_edge(export(model, (x,))).to_executorch(
-            ExecutorchBackendConfig(memory_planning_pass=arena_planning_pass(strict=True))
-        )
+        to_program(edge, arena_planning_pass(strict=True))
 
 
 def test_it_raises_when_nothing_passes(monkeypatch):
@@ -238,9 +236,9 @@ def test_it_raises_when_nothing_passes(monkeypatch):
         raise ReplayError("made up")
 
     monkeypatch.setattr(job_module, "replay", refuse)
-    exported = to_edge(export(Function(lambda x: x.sin()), (R(8),)))
+    edge = lower(Function(lambda x: x.sin()), (R(8),))
     with pytest.raises(PlanningError, match="no plan passes both judges"), pytest.warns(ArenaWarning):
-        exported.to_executorch(ExecutorchBackendConfig(memory_planning_pass=arena_planning_pass()))
+        to_program(edge, arena_planning_pass())
 
 
 @pytest.mark.parametrize(
