@@ -6,13 +6,17 @@ Exit codes: 0 done; 1 infeasible, violated, or capacity exceeded; 2 bad usage or
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
 import math
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from planner.textfiles import FileError
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -32,20 +36,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     args = _parser().parse_args(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name need not be printable
     try:
-        return int(args.run(args))
-    except BrokenPipeError:
-        sys.stderr.close()
-        return FAILED
-    except _bad_input() as error:
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except FileError as error:
         print(f"arena: {error}", file=sys.stderr)
         return BAD_INPUT
-
-
-def _bad_input() -> type[Exception]:
-    from planner.io import FileError
-
-    return FileError
+    except OSError as error:  # a reader that went away, a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"arena: standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,28 +123,28 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    from planner import io
+    from planner import io as files
     from solvers.buffers import ProblemError
     from solvers.problem import Problem
     from solvers.search import SOLVERS, Options, solve
 
     if args.solver not in SOLVERS:
-        raise io.FileError(f"--solver is {args.solver!r}: it must be one of {', '.join(SOLVERS)}")
-    if args.output and not args.output.endswith((".json", ".csv")) and args.output != "-":
-        raise io.FileError(f"{args.output}: a plan is written as .json or .csv")
+        raise FileError(f"--solver is {args.solver!r}: it must be one of {', '.join(SOLVERS)}")
+    if args.output is not None:
+        _check_output(args.output, args.problem)
     if args.workers > 1000 or args.seed >= 2**31:
-        raise io.FileError("--workers must be at most 1000 and --seed below 2^31")
-    problem = io.read_problem(args.problem, args.optional)
+        raise FileError("--workers must be at most 1000 and --seed below 2^31")
+    problem = files.read_problem(args.problem, args.optional)
     if args.capacity is not None:
         try:
             problem = Problem(problem.buffers, problem.colocations, args.capacity, problem.name)
         except ProblemError as error:
-            raise io.FileError(f"--capacity: {error}") from None
+            raise FileError(f"--capacity: {error}") from None
     options = Options(args.time_limit, args.workers, args.seed)
     result = solve(problem, args.solver, options)
     if result.solution is not None and args.output:
         if args.output.endswith(".csv"):
-            text = io.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
+            text = files.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
         else:
             parameters = {
                 "solver": args.solver,
@@ -148,10 +152,17 @@ def _plan(args: argparse.Namespace) -> int:
                 "workers": args.workers,
                 "seed": args.seed,
             }
-            text = io.plan_to_json(io.plan_file(problem, result, parameters))
-        io.write_atomically(args.output, text)
+            text = files.plan_to_json(files.plan_file(problem, result, parameters))
+        files.write_atomically(args.output, text)
     _print_result(problem, result, args)
     return DONE if result.solution is not None else FAILED
+
+
+def _check_output(output: str, problem: str) -> None:
+    if not output.endswith((".json", ".csv")) and output != "-":
+        raise FileError(f"{output!r}: a plan is written as .json or .csv")
+    if output != "-" and os.path.exists(output) and os.path.exists(problem) and os.path.samefile(output, problem):
+        raise FileError(f"{output}: the plan would overwrite the problem")
 
 
 def _print_result(problem: Any, result: Any, args: argparse.Namespace) -> None:
@@ -170,10 +181,11 @@ def _print_result(problem: Any, result: Any, args: argparse.Namespace) -> None:
     elif args.output != "-" and offsets is not None:
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table("problem", "buffers", "status", "peak", "lower bound", "gap", "solver", "seconds")
         table.add_row(
-            problem.name or args.problem,
+            Text(problem.name or args.problem),
             str(len(problem.buffers)),
             str(result.status),
             str(result.peak),
@@ -199,15 +211,15 @@ def _why_no_plan(problem: Any, result: Any) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from planner import io
+    from planner import io as files
     from solvers.verify import VerificationError, verify
 
-    problem = io.read_problem(args.problem, args.optional)
-    plan = io.read_plan(args.plan)
-    solution = io.solution_of(plan, problem, args.plan)
+    problem = files.read_problem(args.problem, args.optional)
+    plan = files.read_plan(args.plan)
+    solution = files.solution_of(plan, problem, args.plan)
     try:
         peak = verify(problem, solution)
-        stated = sum(a.get("peak", -1) for a in plan.arenas)
+        stated = sum(a["peak"] for a in plan.arenas)
         if stated != peak:
             raise VerificationError([f"the plan states a peak of {stated} bytes, its offsets reach {peak}"])
     except VerificationError as error:

@@ -94,8 +94,9 @@ def problem_to_csv(problem: Problem, offsets: Mapping[str, int] | None = None, d
         )
     given = offsets or {b.id: b.offset for b in problem.buffers if b.offset is not None}
     out = io.StringIO()
-    quoting = csv.QUOTE_NONNUMERIC if any("\r" in b.id for b in problem.buffers) else csv.QUOTE_MINIMAL
-    rows = csv.writer(out, lineterminator="\n", quoting=quoting)
+    rows = csv.writer(out, lineterminator="\n")
+    if any("\r" in b.id for b in problem.buffers):
+        rows = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(["id", "lower", "upper", "size", "alignment", *(["offset"] if given else [])])
     for b in problem.buffers:
         at = [given.get(b.id, "")] if given else []

@@ -15,7 +15,7 @@ from planner.json_format import (
     problem_to_json,
     solution_of,
 )
-from planner.textfiles import FileError, read_text, write_atomically
+from planner.textfiles import FileError, read_text, shown, write_atomically
 from solvers.problem import Problem
 
 __all__ = [
@@ -55,10 +55,10 @@ def read_problem(path: str, optional: bool = False) -> Problem:
         raise FileError(f"{path}: a problem is a .csv or .json file, or - for standard input")
     text = read_text(path)
     is_json = suffix == ".json" or (path == "-" and text.lstrip()[:1] in ("{", "["))
-    name = "standard input" if path == "-" else path
+    name = shown(path)
     return problem_from_json(text, name, optional) if is_json else problem_from_csv(text, name)
 
 
 def read_plan(path: str) -> PlanFile:
     """Read a JSON plan from a file, or from standard input (``-``). Raises `FileError`."""
-    return plan_from_json(read_text(path), path)
+    return plan_from_json(read_text(path), shown(path))

@@ -12,7 +12,7 @@ from typing import Any
 from planner.textfiles import FileError, line_at, line_of_key
 from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.problem import Problem
-from solvers.result import Result, Solution
+from solvers.result import Result, Solution, Status
 
 PROBLEM_FORMAT, PLAN_FORMAT, VERSION = "arena-problem", "arena-plan", 1
 
@@ -167,6 +167,14 @@ def plan_from_json(text: str, path: str = "plan.json") -> PlanFile:
     for value in integers:
         if isinstance(value, bool) or not isinstance(value, int):
             raise FileError(f"{path}:{line_of_key(text, 'offsets')}: {value!r} is no integer")
+    for k, arena in enumerate(data["arenas"]):
+        for key in ("mem_id", "peak", "lower_bound"):
+            if not isinstance(arena, dict) or type(arena.get(key)) is not int:
+                line = line_of_key(text, "arenas")
+                raise FileError(f"{path}:{line}: arenas[{k}]: it must be an object in which {key!r} is an integer")
+    if data["status"] not in tuple(Status):
+        line = line_of_key(text, "status")
+        raise FileError(f"{path}:{line}: status is {data['status']!r}: it must be one of {', '.join(Status)}")
     values: dict[str, Any] = {key: tuple(data[key]) if isinstance(data[key], list) else data[key] for key in types}
     return PlanFile(**values)
 
@@ -182,8 +190,15 @@ def _json_object(text: str, path: str, wanted: str) -> dict[str, Any]:
     def refuse(word: str) -> Any:
         raise FileError(f"{path}:{line_at(text, max(text.find(word), 0))}: {word} is not JSON")
 
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise FileError(f"{path}:{line_of_key(text, twice)}: key {twice!r} occurs twice in one object")
+        return dict(pairs)
+
     try:
-        data = json.loads(text, parse_constant=refuse)
+        data = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise FileError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
@@ -219,12 +234,12 @@ def _items(text: str, path: str, data: Mapping[str, Any], key: str, make: Any) -
 
 def _blame(text: str, path: str, data: Mapping[str, Any], message: str) -> str:
     """``path:line`` of the last item whose ids the message names."""
-    best = 0
-    for key, names in (("buffers", ("id",)), ("colocations", ("part", "whole"))):
-        for k, item in enumerate(data.get(key, [])):
-            if all(repr(item[n]) in message for n in names):
-                best = max(best, _item_line(text, key, k))
-    return f"{path}:{best or 1}"
+    for key, names in (("colocations", ("part", "whole")), ("buffers", ("id",))):
+        items = data.get(key, [])
+        for k in reversed(range(len(items))):
+            if all(repr(items[k][n]) in message for n in names):
+                return f"{path}:{_item_line(text, key, k)}"
+    return f"{path}:1"
 
 
 def _require(item: Mapping[str, Any], known: set[str], needed: Sequence[str]) -> None:

@@ -13,16 +13,22 @@ class FileError(ValueError):
     """A file that cannot be read; the message is ``file:line: reason`` where a line is known."""
 
 
+def shown(path: str) -> str:
+    """A path as messages name it."""
+    return "standard input" if path == "-" else path
+
+
 def read_text(path: str) -> str:
     """The text of a file, ``-`` for standard input. Raises `FileError`."""
+    name = shown(path)
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise FileError(f"{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise FileError(f"{path}:{line}: byte {error.start} is not UTF-8 text") from None
+        raise FileError(f"{name}:{line}: byte {error.start} is not UTF-8 text") from None
 
 
 def write_atomically(path: str, text: str) -> None:

@@ -149,7 +149,7 @@ class Colocation:
         lives = f"[{part.start}, {part.end}) and [{whole.start}, {whole.end})"
         if self.kind is Kind.SAME and (part.end < whole.start or whole.end < part.start):
             raise ProblemError(f"{name}the lifetimes {lives} must overlap or touch")
-        if self.kind is Kind.HANDOFF and part.start != whole.end - 1:
+        if self.kind is Kind.HANDOFF and not whole.start < part.start == whole.end - 1:
             raise ProblemError(
-                f"{name}the lifetimes are {lives}: a successor must be born in the last step of the whole"
+                f"{name}the lifetimes are {lives}: a successor must be born in the last step of the whole, and after it"
             )

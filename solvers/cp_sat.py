@@ -9,18 +9,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from solvers.deadline import Deadline
 from solvers.greedy import Features, order_of
 from solvers.reduce import Task
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
+BLOCKS_LIMIT = 20_000
 MEMBERS_LIMIT = 3_000_000
-"""Above this many intervals in all sections together no model is built."""
+"""Above this many rectangles, or intervals in all sections together, no model is built."""
+
+SECONDS_PER_MEMBER = 2e-6
+"""What building a model takes at least: if that is more than the time left, it is not begun."""
+
+EXACT_DOUBLES = 2**53
+"""CP-SAT hands out its bound as a double: above this it is no proof."""
 
 FIXED_ORDERS = ("TWA", "TAW")
 
@@ -70,13 +78,13 @@ def sections(task: Task) -> Iterator[dict[int, list[tuple[int, int]]]]:
 
 
 class Model:
-    """The constraints of one task under a capacity.
+    """The constraints of one task; built once, then copied for every call.
 
     Parameters
     ----------
     task : Task
     capacity : int
-        Bytes; every block ends within it.
+        Bytes; the largest that will be asked for.
     """
 
     def __init__(self, task: Task, capacity: int) -> None:
@@ -84,21 +92,20 @@ class Model:
 
         self.task = task
         self.model = cp_model.CpModel()
-        self.possible = True
         self.bases = [self._base(k, capacity) for k in range(len(task.blocks))]
-        if self.possible:
-            self._no_overlap()
+        self._no_overlap()
 
     def _base(self, k: int, capacity: int) -> cp_model.IntVar:
         """The base of block ``k`` in its own steps."""
+        low, high = self._range(k, capacity)
+        return self.model.new_int_var(low, max(low, high), f"base{k}")
+
+    def _range(self, k: int, capacity: int) -> tuple[int, int]:
         b = self.task.blocks[k]
         highest = self.task.highest_base(b, capacity) // b.step
-        lowest = 0
-        if b.base is not None:
-            lowest = b.base // b.step
-            highest = min(highest, lowest)
-        self.possible &= lowest <= highest
-        return self.model.new_int_var(lowest, max(lowest, highest), f"base{k}")
+        if b.base is None:
+            return 0, highest
+        return b.base // b.step, min(highest, b.base // b.step)
 
     def _no_overlap(self) -> None:
         made: dict[tuple[int, int, int], cp_model.IntervalVar] = {}
@@ -115,64 +122,146 @@ class Model:
                     intervals.append(made[key])
             self.model.add_no_overlap(intervals)
 
-    def order(self, name: str) -> None:
-        """Search by always placing the block that can go lowest; ties in the named order."""
+    def within(self, capacity: int) -> cp_model.CpModel | None:
+        """A copy in which every block ends within ``capacity`` bytes; None if one cannot."""
+        copy = self.model.clone()
+        for k, x in enumerate(self.bases):
+            low, high = self._range(k, capacity)
+            if low > high:
+                return None
+            domain = copy.proto.variables[x.index].domain
+            domain.clear()
+            domain.extend([low, high])
+        return copy
+
+    def ordered(self, copy: cp_model.CpModel, name: str) -> cp_model.CpModel:
+        """Let ``copy`` be searched by always placing the block that can go lowest; ties in the named order."""
         from ortools.sat.python import cp_model
 
-        ranked = [self.bases[k] for k in order_of(Features(self.task), name)]
-        self.model.add_decision_strategy(ranked, cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
+        ranked = [copy.get_int_var_from_proto_index(self.bases[k].index) for k in order_of(Features(self.task), name)]
+        copy.add_decision_strategy(ranked, cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
+        return copy
 
-    def minimise_peak(self, lower_bound: int, upper_bound: int) -> cp_model.IntVar:
-        """Add the peak (bytes) as variable and objective."""
-        peak = self.model.new_int_var(lower_bound, upper_bound, "peak")
-        for b, x in zip(self.task.blocks, self.bases, strict=True):
-            self.model.add(peak >= x * (b.step * self.task.unit) + b.top)
-        self.model.minimize(peak)
-        return peak
-
-    def hint(self, bases: Sequence[int]) -> None:
-        """Suggest a complete placement (bases in units)."""
-        for b, x, value in zip(self.task.blocks, self.bases, bases, strict=True):
-            self.model.add_hint(x, value // b.step)
+    def minimising(self, hint: Sequence[int], lower_bound: int) -> cp_model.CpModel | None:
+        """A copy with the peak (bytes) as variable and objective, and a placement (bases in units) as complete hint."""
+        incumbent = self.task.peak(hint)
+        copy = self.within(incumbent)
+        if copy is None:
+            return None
+        peak = copy.new_int_var(min(lower_bound, incumbent), incumbent, "peak")
+        for b, x, value in zip(self.task.blocks, self.bases, hint, strict=True):
+            base = copy.get_int_var_from_proto_index(x.index)
+            copy.add(peak >= base * (b.step * self.task.unit) + b.top)
+            copy.add_hint(base, value // b.step)
+        copy.add_hint(peak, incumbent)
+        copy.minimize(peak)
+        return copy
 
     def bases_from(self, solver: cp_model.CpSolver) -> list[int]:
         """The placement found, bases in units."""
         return [solver.value(x) * b.step for b, x in zip(self.task.blocks, self.bases, strict=True)]
 
 
-def is_too_large(task: Task) -> bool:
-    """Would the model have more intervals than `MEMBERS_LIMIT`?"""
-    return sum(len(b.rects) for b in task.blocks) > 20_000 or (
-        sum(sum(map(len, s.values())) for s in sections(task)) > MEMBERS_LIMIT
-    )
+def members(task: Task) -> int:
+    """Intervals in all sections together: the size of the model."""
+    return sum(sum(map(len, s.values())) for s in sections(task))
 
 
-def decide(task: Task, capacity: int, time_limit: float, workers: int, seed: int) -> Answer:
-    """Is there a plan within ``capacity``? Fixed-order searches, side by side if there are workers for it.
+class Engine:
+    """CP-SAT on one task, under one deadline.
 
     Parameters
     ----------
     task : Task
     capacity : int
-        Bytes.
-    time_limit : float
-        Seconds.
-    workers : int
-        At most this many searches at a time.
-    seed : int
-
-    Returns
-    -------
-    Answer
-        The first that is not unknown.
+        Bytes; no call may ask for more.
+    deadline : Deadline
+    workers, seed : int
     """
-    searches = [_FixedSearch(task, capacity, name, seed) for name in FIXED_ORDERS]
-    if workers < len(searches):
-        for search in searches:
-            search.run(time_limit / len(searches))
-            if search.answer.verdict is not Verdict.UNKNOWN:
-                return search.answer
-        return UNKNOWN
+
+    def __init__(self, task: Task, capacity: int, deadline: Deadline, workers: int, seed: int) -> None:
+        self.task = task
+        self.capacity = capacity
+        self.deadline = deadline
+        self.workers = workers
+        self.seed = seed
+        self.model: Model | None = None
+
+    def ready(self) -> bool:
+        """Build the model unless it exists; False if it is too large for the memory or the time that is left."""
+        if self.model is None:
+            if sum(len(b.rects) for b in self.task.blocks) > BLOCKS_LIMIT:
+                return False
+            size = members(self.task)
+            if size > MEMBERS_LIMIT or size * SECONDS_PER_MEMBER > self.deadline.left:
+                return False
+            self.model = Model(self.task, self.capacity)
+        return not self.deadline.passed
+
+    def decide(self, capacity: int, time_limit: float) -> Answer:
+        """Is there a plan within ``capacity`` bytes? Fixed-order searches, side by side if there are workers for it.
+
+        Parameters
+        ----------
+        capacity : int
+        time_limit : float
+            Seconds; the deadline holds as well.
+
+        Returns
+        -------
+        Answer
+            The first that is not unknown.
+        """
+        if not self.ready():
+            return UNKNOWN
+        assert self.model is not None
+        searches = []
+        for name in FIXED_ORDERS:
+            copy = self.model.within(capacity)
+            if copy is None:
+                return Answer(Verdict.INFEASIBLE, engine="cp-sat")
+            searches.append(_FixedSearch(self.model, self.model.ordered(copy, name), name, self.seed))
+        time_limit = min(time_limit, self.deadline.left)
+        if self.workers < len(searches):
+            for search in searches:
+                search.run(time_limit / len(searches))
+                if search.answer.verdict is not Verdict.UNKNOWN:
+                    return search.answer
+            return UNKNOWN
+        return _race(searches, time_limit)
+
+    def minimise(self, hint: Sequence[int], lower_bound: int, time_limit: float) -> Answer:
+        """Improve on a placement with CP-SAT's own portfolio of searches.
+
+        Parameters
+        ----------
+        hint : sequence of int
+            A placement, bases in units.
+        lower_bound : int
+            Proven floor of the peak, bytes.
+        time_limit : float
+            Seconds; the deadline holds as well.
+
+        Returns
+        -------
+        Answer
+            Placed, with the bound that CP-SAT proved; or unknown.
+        """
+        if not self.ready():
+            return UNKNOWN
+        assert self.model is not None
+        copy = self.model.minimising(hint, lower_bound)
+        if copy is None:
+            return UNKNOWN
+        solver = _solver(self.workers, self.seed)
+        answer = _solve(self.model, copy, solver, min(time_limit, self.deadline.left), "cp-sat minimise")
+        if answer.verdict is not Verdict.PLACED or self.task.peak(hint) >= EXACT_DOUBLES:
+            return answer
+        return replace(answer, lower_bound=int(solver.best_objective_bound))
+
+
+def _race(searches: Sequence[_FixedSearch], time_limit: float) -> Answer:
+    """Run all side by side; the first answer stops the others, and none outlives the call."""
     done = threading.Event()
     threads = [threading.Thread(target=s.run, args=(time_limit, done.set), daemon=True) for s in searches]
     for t in threads:
@@ -192,30 +281,22 @@ def decide(task: Task, capacity: int, time_limit: float, workers: int, seed: int
 class _FixedSearch:
     """One worker, one order, one capacity."""
 
-    def __init__(self, task: Task, capacity: int, order: str, seed: int) -> None:
+    def __init__(self, model: Model, copy: cp_model.CpModel, order: str, seed: int) -> None:
         from ortools.sat.python import cp_model
 
-        self.order = order
-        self.model = Model(task, capacity)
-        self.model.order(order)
+        self.model = model
+        self.copy = copy
+        self.engine = f"cp-sat {order}"
         self.answer = UNKNOWN
         self.stopped = False
-        self.solver = cp_model.CpSolver()
-        p = self.solver.parameters
-        p.num_workers = 1
-        p.random_seed = seed
-        p.linearization_level = 0
-        p.search_branching = cp_model.FIXED_SEARCH
+        self.solver = _solver(1, seed)
+        self.solver.parameters.search_branching = cp_model.FIXED_SEARCH
 
     def run(self, time_limit: float, done: Callable[[], None] = lambda: None) -> None:
         """Search; fills `answer`."""
-        engine = f"cp-sat {self.order}"
         try:
-            if not self.model.possible:
-                self.answer = Answer(Verdict.INFEASIBLE, engine=engine)
-            elif time_limit > 0 and not self.stopped:
-                self.solver.parameters.max_time_in_seconds = time_limit
-                self.answer = _answer(self.model, self.solver, engine)
+            if not self.stopped:
+                self.answer = _solve(self.model, self.copy, self.solver, time_limit, self.engine)
         finally:
             done()
 
@@ -225,53 +306,23 @@ class _FixedSearch:
         self.solver.stop_search()
 
 
-def _answer(model: Model, solver: cp_model.CpSolver, engine: str) -> Answer:
+def _solver(workers: int, seed: int) -> cp_model.CpSolver:
     from ortools.sat.python import cp_model
 
-    status = solver.solve(model.model)
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Answer(Verdict.PLACED, model.bases_from(solver), engine=engine)
-    if status == cp_model.INFEASIBLE:
-        return Answer(Verdict.INFEASIBLE, engine=engine)
-    return UNKNOWN
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    solver.parameters.linearization_level = 0
+    return solver
 
 
-def minimise(task: Task, hint: Sequence[int], lower_bound: int, time_limit: float, workers: int, seed: int) -> Answer:
-    """Improve on a placement with CP-SAT's own portfolio of searches.
-
-    Parameters
-    ----------
-    task : Task
-    hint : sequence of int
-        A placement, bases in units.
-    lower_bound : int
-        Proven floor of the peak, bytes.
-    time_limit : float
-        Seconds.
-    workers, seed : int
-
-    Returns
-    -------
-    Answer
-        Placed, with the bound that CP-SAT proved; or unknown.
-    """
+def _solve(model: Model, copy: cp_model.CpModel, solver: cp_model.CpSolver, time_limit: float, engine: str) -> Answer:
     from ortools.sat.python import cp_model
 
     if time_limit <= 0:
         return UNKNOWN
-    incumbent = task.peak(hint)
-    model = Model(task, incumbent)
-    peak = model.minimise_peak(min(lower_bound, incumbent), incumbent)
-    model.hint(hint)
-    model.model.add_hint(peak, incumbent)
-    solver = cp_model.CpSolver()
-    p = solver.parameters
-    p.num_workers = workers
-    p.random_seed = seed
-    p.linearization_level = 0
-    p.max_time_in_seconds = time_limit
-    status = solver.solve(model.model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return UNKNOWN
-    bound = int(solver.best_objective_bound)
-    return Answer(Verdict.PLACED, model.bases_from(solver), bound, "cp-sat minimise")
+    solver.parameters.max_time_in_seconds = time_limit
+    status = solver.solve(copy)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Answer(Verdict.PLACED, model.bases_from(solver), engine=engine)
+    return Answer(Verdict.INFEASIBLE, engine=engine) if status == cp_model.INFEASIBLE else UNKNOWN

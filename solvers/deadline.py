@@ -32,3 +32,7 @@ class Deadline:
     def passed(self) -> bool:
         """Is the time up?"""
         return self.left <= 0.0
+
+    def part(self, share: float) -> Deadline:
+        """A deadline that leaves the rest of the time to others."""
+        return Deadline(self.left * share)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from solvers.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.buffers import LIMIT, Buffer, Colocation, Kind, ProblemError
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,11 @@ def _congruence(m1: int, r1: int, m2: int, r2: int, who: str) -> tuple[int, int]
     if (r2 - r1) % g:
         raise ProblemError(f"buffer {who!r}: its alignment, {m2}, cannot hold at the place its colocations give it")
     lcm = m1 // g * m2
+    if lcm > LIMIT:
+        raise ProblemError(
+            f"buffer {who!r}: its alignment, {m2}, and those of its colocations have a common multiple of {lcm}: "
+            f"it must be at most {LIMIT}"
+        )
     step = m2 // g
     k = ((r2 - r1) // g * pow(m1 // g, -1, step)) % step if step > 1 else 0
     return lcm, (r1 + m1 * k) % lcm

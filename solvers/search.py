@@ -11,17 +11,16 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from solvers import cp_sat
 from solvers.bounds import choice_bound, load_bound
-from solvers.buffers import ProblemError
-from solvers.cp_sat import Answer, Verdict
+from solvers.choices import most_sharing
+from solvers.cp_sat import Answer, Engine, Verdict
 from solvers.deadline import Deadline
 from solvers.greedy import pinned_collide, portfolio
 from solvers.groups import Group
 from solvers.problem import Problem
 from solvers.reduce import Task, reduce_groups, restore
 from solvers.result import Progress, Result, Solution, Status
-from solvers.stock import stock_greedy
+from solvers.stock import stock_applies, stock_greedy
 from solvers.verify import verify
 
 log = logging.getLogger("arena")
@@ -72,11 +71,16 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
 
 @dataclass
 class _Run:
-    """What all stages of one solve share: the problem (without its capacity), the clock, the trace."""
+    """What all stages of one solve share: the problem (also without its capacity), the clock, the trace.
+
+    ``proven`` is the floor for every choice of optional colocations, if there are any; that of one choice proves
+    nothing then.
+    """
 
     problem: Problem
     options: Options
     trace: list[Progress] = field(default_factory=list)
+    proven: int | None = None
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(self.options.time_limit)
@@ -86,7 +90,7 @@ class _Run:
             self.open_problem = Problem(self.problem.buffers, self.problem.colocations, name=self.problem.name)
 
     def report(self, peak: int | None, bound: int, engine: str) -> None:
-        line = Progress(self.deadline.elapsed, peak, bound, engine)
+        line = Progress(self.deadline.elapsed, peak, bound if self.proven is None else self.proven, engine)
         self.trace.append(line)
         log.debug("%.3f s: peak %s, bound %d, %s", line.time, line.peak, line.lower_bound, line.engine)
         if self.options.progress:
@@ -97,7 +101,8 @@ class _Run:
         solution = plan.solution if plan else None
         peak = plan.peak if plan else None
         if plan is None or (self.capacity is not None and plan.peak > self.capacity):
-            impossible = plan is None or (self.capacity is not None and bound > self.capacity)
+            impossible = plan is None and self.proven is None
+            impossible |= self.capacity is not None and bound > self.capacity
             status, solution = (Status.INFEASIBLE if impossible else Status.UNKNOWN), None
         else:
             verify(self.problem, plan.solution)
@@ -118,8 +123,9 @@ class _Plan:
 class _Choice:
     """The search for one choice of active colocations: its tasks, and the best placement of each."""
 
-    def __init__(self, run: _Run, active: Sequence[int]) -> None:
+    def __init__(self, run: _Run, active: Sequence[int], deadline: Deadline) -> None:
         self.run = run
+        self.deadline = deadline
         self.active = tuple(active)
         self.groups: tuple[Group, ...] = run.problem.groups(self.active)
         self.tasks = reduce_groups(self.groups)
@@ -178,12 +184,12 @@ class _Choice:
             assert best is not None  # the portfolio is never empty
             self.bases.append(best[2])
             self.engines.append(best[1])
-        free = not self.active and all(b.offset is None for b in self.run.problem.buffers)
-        if free and self.peak > self.bound:
+        if not self.active and self.peak > self.bound and stock_applies(self.run.problem):
             solution = Solution(stock_greedy(self.run.problem))
             peak = verify(self.run.open_problem, solution)
             if peak < self.peak:
                 self.whole = _Plan(solution, peak, "stock greedy")
+        self.run.report(self.plan().peak, self.bound, self.engine)
 
     def improve(self, always: bool = False) -> None:
         """Exact search on each task that holds the peak up; ``always`` also where greedy met the bound."""
@@ -198,9 +204,9 @@ class _Exact:
         self.choice = choice
         self.task: Task = choice.tasks[k]
         self.k = k
-        self.deadline = choice.run.deadline
-        self.threads = choice.run.options.threads
-        self.seed = choice.run.options.seed
+        self.deadline = choice.deadline
+        options = choice.run.options
+        self.engine = Engine(self.task, self.peak, self.deadline, options.threads, options.seed)
 
     @property
     def peak(self) -> int:
@@ -224,7 +230,7 @@ class _Exact:
     def run(self, always: bool) -> None:
         if self.finished and not (always and not self.deadline.passed):
             return
-        if cp_sat.is_too_large(self.task):
+        if not self.engine.ready():
             return
         if always:
             self._decide(self.peak, self.deadline.left)
@@ -233,9 +239,7 @@ class _Exact:
             self._decide(self.target, limit)
             self._climb(limit / 2)
             if not self.finished:
-                left = min(limit, self.deadline.left)
-                bases = self.choice.bases[self.k]
-                self._take(cp_sat.minimise(self.task, bases, self.target, left, self.threads, self.seed))
+                self._take(self.engine.minimise(self.choice.bases[self.k], self.target, limit))
             limit *= 2
 
     def _climb(self, limit: float) -> None:
@@ -249,8 +253,7 @@ class _Exact:
                 self._decide(rung, limit)
 
     def _decide(self, capacity: int, limit: float) -> None:
-        limit = min(limit, self.deadline.left)
-        answer = cp_sat.decide(self.task, capacity, limit, self.threads, self.seed)
+        answer = self.engine.decide(capacity, limit)
         if answer.verdict is Verdict.INFEASIBLE:
             self._raise_bound(capacity + 1, answer.engine)
         self._take(answer)
@@ -278,49 +281,40 @@ class _Exact:
             self.choice.run.report(self.choice.peak, self.choice.bound, answer.engine)
 
 
-def _choices(problem: Problem) -> list[tuple[int, ...]]:
-    """Choices of active colocations to try: all that do not contradict, those that save most first; then none but the
-    required."""
-    wanted = sorted(set(range(len(problem.colocations))) - set(problem.required), key=lambda k: -_saves(problem, k))
-    active = list(problem.required)
-    for k in wanted:
-        try:
-            problem.groups(sorted([*active, k]))
-        except ProblemError:
-            continue
-        active.append(k)
-    return list(dict.fromkeys((tuple(sorted(active)), problem.required)))
+Improve = Callable[[_Choice], None]
 
 
-def _saves(problem: Problem, k: int) -> int:
-    c = problem.colocations[k]
-    return problem.by_id[c.part].size if c.saves is None else c.saves
+def _solve(run: _Run, improve: Improve) -> Result:
+    if len(run.problem.required) < len(run.problem.colocations):
+        return _solve_choices(run, improve)
+    choice = _Choice(run, run.problem.required, run.deadline)
+    if choice.collision:
+        return run.result(None, choice.bound, "pinned buffers")
+    choice.greedy()
+    improve(choice)
+    return run.result(choice.plan(), choice.bound, choice.engine)
 
 
-def _solve(run: _Run, improve: Callable[[_Choice], None]) -> Result:
+def _solve_choices(run: _Run, improve: Improve) -> Result:
+    """Without optional colocations first, so that there is a plan; then with as many as go together."""
     problem = run.problem
-    choices = _choices(problem)
-    optional = len(problem.required) < len(problem.colocations)
-    best: _Plan | None = None
-    bound = choice_bound(problem) if optional else 0
-    for active in choices:
-        choice = _Choice(run, active)
-        if choice.collision:
-            bound = max(bound, choice.bound)
-            continue
-        choice.greedy()
-        plan = choice.plan()
-        run.report(choice.peak, choice.bound, choice.engine)
-        improve(choice)
-        plan = choice.plan()
-        if not optional:
-            bound = choice.bound
-        if best is None or plan.peak < best.peak:
-            best = plan
-        if best.peak <= bound:
-            break
-    copies_optimal = best is not None and len(best.solution.active) == len(problem.colocations)
-    return run.result(best, bound, best.engine if best else "pinned buffers", copies_optimal or not optional)
+    run.proven = choice_bound(problem)
+    choices = [_Choice(run, problem.required, run.deadline)]
+    if not choices[0].collision:
+        choices[0].greedy()
+    sharing = most_sharing(problem, run.deadline)
+    if sharing != problem.required and (choices[0].collision or not run.deadline.passed):
+        choices.insert(0, _Choice(run, sharing, run.deadline.part(0.5)))
+        if not choices[0].collision:
+            choices[0].greedy()
+    plans: list[_Plan] = []
+    for choice in choices:
+        if not choice.collision and (not plans or plans[0].peak > run.proven):
+            improve(choice)
+            plans.append(choice.plan())
+    best = min(plans, key=lambda p: p.peak, default=None)
+    everything = best is not None and len(best.solution.active) == len(problem.colocations)
+    return run.result(best, run.proven, best.engine if best else "pinned buffers", everything)
 
 
 def _auto(run: _Run) -> Result:

@@ -7,20 +7,29 @@ contemporaries in the first bucket that has room, else into a new bucket of its 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from solvers.buffers import LIMIT
 from solvers.problem import Problem
+
+
+def stock_applies(problem: Problem) -> bool:
+    """Can stock greedy plan this at all: no required colocations, no pins, and an alignment that serves all buffers?"""
+    largest = max((b.alignment for b in problem.buffers), default=1)
+    return (
+        not problem.required
+        and all(b.offset is None and largest % b.alignment == 0 for b in problem.buffers)
+        and sum(b.size + largest for b in problem.buffers) <= LIMIT
+    )
 
 
 def stock_greedy(problem: Problem) -> dict[str, int]:
     """Offsets (bytes) as stock greedy gives them.
 
-    Colocations, pins and the capacity are not known to it: the plan of a problem that has them may break them. One
-    alignment serves all buffers: the least common multiple of theirs.
+    Colocations, pins and the capacity are not known to it: the plan of a problem that has them may break them. The
+    largest alignment serves all buffers. See `stock_applies`.
     """
-    alignment = math.lcm(*(b.alignment for b in problem.buffers))
+    alignment = max((b.alignment for b in problem.buffers), default=1)
     padded = [-(-b.size // alignment) * alignment for b in problem.buffers]
     order = sorted(range(len(padded)), key=lambda k: padded[k])[::-1]
     placed = np.zeros((4, len(order)), dtype=np.int64)  # start, end, top, bucket of what is placed

@@ -6,11 +6,11 @@ overlapping bytes the very same bytes, or by a hand-off in its one step.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator
 
-from solvers.buffers import Buffer, Colocation, Kind
+from solvers.buffers import Buffer, Kind
 from solvers.problem import Problem
 from solvers.result import Solution
 
@@ -45,6 +45,7 @@ def verify(problem: Problem, solution: Solution) -> int:
     violations = list(_places(problem, solution))
     if not violations:
         violations += _ties(problem, solution)
+    if not violations:
         violations += _overlaps(problem, solution)
     if violations:
         raise VerificationError(violations[:100])
@@ -75,10 +76,12 @@ def _places(problem: Problem, solution: Solution) -> Iterator[str]:
 
 
 def _ties(problem: Problem, solution: Solution) -> Iterator[str]:
-    on = set(solution.active)
-    for k in sorted(on):
+    on = set()
+    for k in solution.active:
         if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(problem.colocations):
             yield f"active colocation {k!r} does not exist: the problem has {len(problem.colocations)}"
+        else:
+            on.add(k)
     for k, c in enumerate(problem.colocations):
         if k in on:
             away = solution.offsets[c.part] - solution.offsets[c.whole]
@@ -91,6 +94,7 @@ def _ties(problem: Problem, solution: Solution) -> Iterator[str]:
 def _overlaps(problem: Problem, solution: Solution) -> Iterator[str]:
     """Sweep over time; the live buffers are kept by size class, so that few that do not overlap are looked at."""
     values = _Values(problem, solution)
+    yield from values.broken
     live: dict[int, list[tuple[int, int]]] = defaultdict(list)  # size class -> sorted (offset, index)
     order = sorted((k for k, b in enumerate(problem.buffers) if b.size), key=lambda k: problem.buffers[k].start)
     leaving = sorted(order, key=lambda k: problem.buffers[k].end)
@@ -115,69 +119,110 @@ def _overlaps(problem: Problem, solution: Solution) -> Iterator[str]:
         insort(live[new.size.bit_length()], (at, k))
 
 
+Piece = tuple[int, int, str]  # addresses [low, high) and the buffer that wrote what they hold
+
+
 class _Values:
     """Whose bytes a buffer shows, at the addresses of the plan."""
 
     def __init__(self, problem: Problem, solution: Solution) -> None:
         self.at = solution.offsets
         self.buffers = {b.id: b for b in problem.buffers}
-        self.ties: dict[str, list[Colocation]] = defaultdict(list)
         self.sources: dict[str, list[str]] = defaultdict(list)
-        for k in solution.active:
-            if isinstance(k, int) and 0 <= k < len(problem.colocations):
-                c = problem.colocations[k]
-                self.ties[c.part].append(c)
-                self.ties[c.whole].append(c)
-                if c.kind is Kind.SAME:
-                    slice_of_whole = self.buffers[c.whole].start < self.buffers[c.part].start
-                    source, shown_by = (c.whole, c.part) if slice_of_whole else (c.part, c.whole)
-                    self.sources[shown_by].append(source)
+        self.givers: dict[str, set[str]] = defaultdict(set)  # successor -> predecessors
+        for c in (problem.colocations[k] for k in solution.active):
+            if c.kind is Kind.HANDOFF:
+                self.givers[c.part].add(c.whole)
+            elif self.buffers[c.whole].start < self.buffers[c.part].start:
+                self.sources[c.part].append(c.whole)  # a slice shows what it is cut from
+            else:
+                self.sources[c.whole].append(c.part)  # a concat shows its parts
+        self.tied = {*self.sources, *self.givers}
+        self.tied |= {i for many in (self.sources, self.givers) for some in many.values() for i in some}
+        self.pieces: dict[str, list[Piece]] = {}
+        self.broken: list[str] = []
+        self.showing: dict[str, list[str]] = defaultdict(list)  # writer -> who shows bytes of it
+        for i in self.tied:
+            self._resolve(i)
+        for i, pieces in self.pieces.items():
+            for writer in {w for _, _, w in pieces}:
+                self.showing[writer].append(i)
 
-    def excused(self, old: Buffer, new: Buffer, low: int, high: int) -> bool:
-        """May both hold addresses ``[low, high)`` while both live?"""
-        if old.id not in self.ties or new.id not in self.ties:
-            return False
-        cuts = sorted({low, high, *(x for b in (old, new) for x in self._borders(b.id) if low < x < high)})
-        return all(
-            self._owner(old.id, x) == self._owner(new.id, x) or self._handed_over(old, new, x) for x in cuts[:-1]
-        )
+    def _resolve(self, i: str) -> None:
+        """Fill in the pieces of ``i``, those of its sources first."""
+        path = [i]
+        while path:
+            here = path[-1]
+            todo = [s for s in self.sources[here] if s not in self.pieces]
+            if here in self.pieces or not todo:
+                if here not in self.pieces:
+                    self.pieces[here] = self._merged(here)
+                path.pop()
+            elif todo[0] in path:
+                self.broken.append(f"the ties of {here!r} go in a circle: no one writes its bytes")
+                self.pieces[here] = []
+                path.pop()
+            else:
+                path.append(todo[0])
 
-    def _borders(self, i: str) -> set[int]:
-        """Addresses at which the owner of the bytes of ``i`` may change."""
-        out: set[int] = set()
-        todo, seen = [i], {i}
-        while todo:
-            j = todo.pop()
-            out |= {self.at[j], self.at[j] + self.buffers[j].size}
-            todo += [s for s in self.sources[j] if s not in seen]
-            seen.update(self.sources[j])
+    def _merged(self, i: str) -> list[Piece]:
+        """The bytes of ``i`` by writer."""
+        low, high = self.at[i], self._end(i)
+        given = [
+            (max(a, low), min(b, high), w)
+            for s in self.sources[i]
+            for a, b, w in self.pieces[s]
+            if a < high and low < b
+        ]
+        borders = sorted({low, high, *(x for a, b, _ in given for x in (a, b))})
+        writers: list[set[str]] = [set() for _ in borders]
+        for a, b, w in set(given):
+            for k in range(bisect_left(borders, a), bisect_left(borders, b)):
+                writers[k].add(w)
+        out: list[Piece] = []
+        for a, b, found in zip(borders, borders[1:], writers, strict=False):
+            if len(found) > 1:
+                self.broken.append(f"buffers {' and '.join(map(repr, sorted(found)))} both write [{a}, {b}) of {i!r}")
+            writer = min(found, default=i)
+            if out and out[-1][2] == writer:
+                out[-1] = (out[-1][0], b, writer)
+            else:
+                out.append((a, b, writer))
         return out
 
-    def _owner(self, i: str, address: int) -> str:
-        """Follow the ties to the buffer that wrote this byte of ``i``. Two sources that disagree have none."""
-        for _ in range(len(self.buffers)):
-            over = [s for s in self.sources[i] if self.at[s] <= address < self.at[s] + self.buffers[s].size]
-            if not over:
-                return i
-            if len(over) > 1 and len({self._owner(s, address) for s in over}) > 1:
-                return f"{i} (contradiction)"
-            i = over[0]
-        return f"{i} (circle)"
+    def _end(self, i: str) -> int:
+        return self.at[i] + self.buffers[i].size
 
-    def _handed_over(self, old: Buffer, new: Buffer, address: int) -> bool:
-        """Is this byte the successor's because the predecessor hands it over in its last step, and no one else
-        shows it then?"""
-        step = new.start
-        if self._owner(new.id, address) != new.id or old.end != step + 1:
+    def excused(self, one: Buffer, other: Buffer, low: int, high: int) -> bool:
+        """May both hold addresses ``[low, high)`` while both live?"""
+        if one.id not in self.tied or other.id not in self.tied:
             return False
-        givers = {c.whole for c in self.ties[new.id] if c.kind is Kind.HANDOFF and c.part == new.id}
-        owner = self._owner(old.id, address)
-        showing = {
+        return all(
+            w == v or self._handed_over(w, v, a, b) or self._handed_over(v, w, a, b)
+            for a, b, w, v in _overlaid(self.pieces[one.id], self.pieces[other.id], low, high)
+        )
+
+    def _handed_over(self, old: str, new: str, low: int, high: int) -> bool:
+        """Did the predecessor hand these bytes over in its last step, and needs no one else what ``old`` wrote there,
+        from that step on?"""
+        if new not in self.givers or old not in self.buffers:
+            return False
+        step = self.buffers[new].start
+        later = {
             i
-            for i in self.ties
-            if (b := self.buffers[i]).end > step >= b.start
-            and i != new.id
-            and self.at[i] <= address < self.at[i] + b.size
-            and self._owner(i, address) == owner
+            for i in self.showing[old]
+            if self.buffers[i].end > step and any(w == old and a < high and low < b for a, b, w in self.pieces[i])
         }
-        return len(showing) == 1 and showing <= givers
+        return len(later) == 1 and later <= self.givers[new] and all(self.buffers[i].end == step + 1 for i in later)
+
+
+def _overlaid(one: list[Piece], other: list[Piece], low: int, high: int) -> Iterator[tuple[int, int, str, str]]:
+    """Both lists at once: ranges within ``[low, high)`` with the writer in each."""
+    j = bisect_right(one, low, key=lambda p: p[1])
+    k = bisect_right(other, low, key=lambda p: p[1])
+    while low < high and j < len(one) and k < len(other):
+        end = min(high, one[j][1], other[k][1])
+        yield low, end, one[j][2], other[k][2]
+        low = end
+        j += one[j][1] == end
+        k += other[k][1] == end

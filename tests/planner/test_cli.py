@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -95,6 +97,8 @@ def test_colocations_read_as_optional(tmp_path, capsys):
         ["plan", "trace.csv", "--capacity", "1e3"],
         ["plan", "trace.csv", "--capacity", str(2**80)],
         ["plan", "trace.csv", "-o", "plan.txt"],
+        ["plan", "trace.csv", "-o", ""],
+        ["plan", "trace.csv", "-o", "trace.csv"],
         ["plan", "trace.csv", "-o", "none/plan.json"],
         ["verify", "trace.csv", "trace.csv"],
         ["verify", "trace.csv", "none.json"],
@@ -115,6 +119,28 @@ def test_bad_usage_ends_with_2_and_one_sentence(arguments, trace, tmp_path, caps
     assert said.err.strip()
     assert "Traceback" not in said.err
     assert [p.name for p in tmp_path.iterdir()] == ["trace.csv"]
+
+
+@pytest.mark.parametrize("name", ["[/red]", "\\ud800", "[bold]"])
+def test_a_name_is_shown_as_it_is(name, tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text(f'{{"format": "arena-problem", "version": 1, "name": "{name}", "buffers": []}}')
+    run = subprocess.run([sys.executable, "-m", "planner.cli", "plan", str(path)], capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert name.encode() in run.stdout
+
+
+def test_an_output_that_cannot_be_written_is_one_sentence(trace):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "planner.cli", "plan", str(trace), "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert run.returncode == 2
+    assert run.stderr.decode().startswith("arena: standard output: cannot be written")
+    assert b"Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["demo"]])

@@ -1,6 +1,7 @@
 """What is written is read back; what is broken is refused with file, line and reason."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,8 @@ BROKEN_CSV = {
     "fraction": (HEAD + "a,0,1,1.5\n", ":2: size is '1.5'"),
     "no id": (HEAD + ",0,1,1\n", ":2: buffer id is ''"),
     "gaps": ("id,lower,upper,size,gaps\na,0,9,1,2-3\n", ":2: gaps is '2-3'"),
+    "old line ends": (HEAD.strip() + "\ra,0,1,1\rb,0,1,x\r", ":3: size is 'x'"),
+    "a huge field": (HEAD + "a" * 200_000 + ",0,1,1\n", ":2: not CSV: field larger"),
     "misaligned pin": ("id,lower,upper,size,alignment,offset\na,0,9,1,4,6\n", ":2: buffer 'a': offset is 6"),
 }
 
@@ -170,6 +173,7 @@ def test_broken_json_is_refused_with_its_line(name):
         ("{\n\n nonsense", ":3: not JSON"),
         ("[1, 2]", ":1: the file holds a list"),
         ('{"format": "arena-problem", "version": NaN}', ":1: NaN is not JSON"),
+        ('{"format": "arena-problem", "version": 1,\n"buffers": [],\n"buffers": []}', ":2: key 'buffers' occurs twice"),
         ("[" * 100_000, ":1: not JSON"),
         ("9" * 10_000, ":1: not JSON"),
     ],
@@ -193,6 +197,25 @@ def test_plans_with_an_offset_that_is_no_integer_are_refused(value):
     data = json.loads(plan_to_json(plan_file(p := Problem([Buffer("a", 4, 0, 3)]), solve(p), {})))
     with pytest.raises(FileError, match="is no integer"):
         plan_from_json(json.dumps({**data, "offsets": {"a": value}}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"arenas": [1]}, {"arenas": [None]}, {"arenas": [{"peak": "8"}]}, {"arenas": [{}]}, {"status": "bogus"}],
+)
+def test_plans_with_odd_arenas_or_status_are_refused(change):
+    data = json.loads(plan_to_json(plan_file(p := Problem([Buffer("a", 4, 0, 3)]), solve(p), {})))
+    with pytest.raises(FileError, match=next(iter(change))):
+        plan_from_json(json.dumps({**data, **change}))
+
+
+def test_errors_in_large_files_come_quickly():
+    item = json.dumps({"id": "a", "size": 1, "start": 0, "end": 1})
+    text = '{"format": "arena-problem", "version": 1, "buffers": [\n' + ",\n".join([item] * 20_000) + "]}"
+    started = time.monotonic()
+    with pytest.raises(FileError, match=r"p.json:20001: buffer id 'a' occurs twice"):
+        problem_from_json(text, "p.json")
+    assert time.monotonic() - started < 10
 
 
 def test_a_plan_of_another_problem_is_refused():

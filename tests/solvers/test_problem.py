@@ -31,6 +31,14 @@ def test_a_bad_buffer_is_refused(arguments, message):
     assert message in str(error.value)
 
 
+PRIMES = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049]
+
+
+def many_alignments():
+    parts = [Buffer(f"b{k}", 5, 0, 5, prime) for k, prime in enumerate(PRIMES)]
+    return [*parts, Buffer("w", 99, 0, 5)], [Colocation(b.id, "w", 5 * k) for k, b in enumerate(parts)]
+
+
 A, B, C = Buffer("a", 4, 0, 3), Buffer("b", 4, 1, 3), Buffer("c", 8, 2, 5)
 
 
@@ -50,6 +58,11 @@ A, B, C = Buffer("a", 4, 0, 3), Buffer("b", 4, 1, 3), Buffer("c", 8, 2, 5)
         (lambda: Problem([A, Buffer("c", 8, 4, 5)], [Colocation("a", "c", 0)]), "must overlap or touch"),
         (lambda: Problem([A, C], [Colocation("c", "a", 0, Kind.HANDOFF)]), "at 0 plus the part's size 8"),
         (lambda: Problem([A, B], [Colocation("b", "a", 0, Kind.HANDOFF)]), "born in the last step"),
+        (
+            lambda: Problem([Buffer("p", 8, 2, 3), Buffer("s", 4, 2, 4)], [Colocation("s", "p", 0, Kind.HANDOFF)]),
+            "born in the last step of the whole, and after it",
+        ),
+        (lambda: Problem(*many_alignments()), "common multiple of"),
         (lambda: Problem([A, C], [Colocation("a", "c", 0), Colocation("a", "c", 4)]), "'a' must be at 0 inside 'c'"),
         (lambda: Problem([A, B, C], [Colocation("a", "c", 0), Colocation("b", "c", 2)]), "both write byte 2 of 'c'"),
         (

@@ -183,6 +183,37 @@ def test_optional_colocations_are_taken_where_they_help_and_left_where_they_hurt
     assert solve(Problem(base, [Colocation("s", "x", 4, required=False)])).peak <= best
 
 
+def test_a_choice_that_cannot_be_proves_nothing_for_the_others():
+    """Pins collide in one choice of optional colocations: others are still possible, or at least not excluded."""
+    some = [Buffer("X", 4, 2, 4, 1, 0), Buffer("A", 4, 0, 2, 1, 0), Buffer("W", 4, 2, 4), Buffer("V", 4, 10, 14)]
+    some += [Buffer("Q", 1, 10, 14, 16), Buffer("P", 8, 20, 22), Buffer("C", 8, 21, 23)]
+    ties = [("A", "W", 0), ("Q", "V", 1), ("P", "C", 0)]
+    optional = [Colocation(*t, required=False) for t in ties]
+    result = solve(Problem(some, optional))
+    assert result.lower_bound <= 8
+    assert solve(Problem(some, optional, 9)).status is not Status.INFEASIBLE
+    some = [Buffer("A", 4, 0, 2, 1, 0), Buffer("W", 4, 1, 3, 1, 0), Buffer("D", 4, 0, 2)]
+    optional = [Colocation("D", "W", 0, required=False, saves=100), Colocation("A", "W", 0, required=False, saves=1)]
+    assert solve(Problem(some, optional)).status is not Status.INFEASIBLE
+
+
+def test_many_optional_colocations_keep_the_limit():
+    some, ties = [], []
+    for k in range(400):
+        some += [Buffer(f"p{k}", 8, k, k + 3), Buffer(f"q{k}", 8, k, k + 3), Buffer(f"w{k}", 16, k + 2, k + 5)]
+        ties += [Colocation(f"{i}{k}", f"w{k}", at, required=False) for i, at in (("p", 0), ("q", 8))]
+    started = time.monotonic()
+    result = solve(Problem(some, ties), "auto", Options(time_limit=1))
+    assert result.solution.active == tuple(range(800))
+    assert time.monotonic() - started < 10
+
+
+def test_alignments_without_a_small_common_multiple():
+    primes = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049]
+    result = solve(Problem([Buffer(f"b{k}", p + 1 + k, k, k + 3, p) for k, p in enumerate(primes)]), "auto", SHORT)
+    assert result.solution is not None
+
+
 def test_a_required_handoff_is_planned():
     problem = Problem([Buffer("a", 8, 0, 3), Buffer("b", 8, 2, 5)], [Colocation("b", "a", 0, Kind.HANDOFF)])
     assert optimum(problem) == 8

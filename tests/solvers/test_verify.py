@@ -1,5 +1,7 @@
 """The judge: agrees with a byte-by-byte run, and catches every mutation."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,7 +81,12 @@ def test_it_lists_every_violation():
 
 def test_active_colocations_must_exist_and_required_ones_be_active():
     problem = Problem([Buffer("a", 4, 0, 3), Buffer("c", 8, 2, 5)], [Colocation("a", "c", 0)])
-    for active, message in (((), "required but not active"), ((0, 1), "does not exist"), ((-1,), "does not exist")):
+    for active, message in (
+        ((), "required but not active"),
+        ((0, 1), "does not exist"),
+        ((-1,), "does not exist"),
+        (([],), "does not"),
+    ):
         with pytest.raises(VerificationError) as error:
             verify(problem, Solution({"a": 0, "c": 0}, active))
         assert any(message in v for v in error.value.violations)
@@ -98,6 +105,7 @@ def test_a_handoff_excuses_its_one_step():
     [
         Buffer("s", 2, 1, 3),  # a slice of a that the same step still reads
         Buffer("s", 2, 1, 5),  # ... or a later one
+        Buffer("s", 2, 3, 5),  # ... or that is only made when the bytes are gone
     ],
 )
 def test_a_handoff_is_void_where_another_still_shows_the_bytes(other):
@@ -105,6 +113,45 @@ def test_a_handoff_is_void_where_another_still_shows_the_bytes(other):
     ties = [Colocation("b", "a", 0, Kind.HANDOFF, required=False), Colocation("s", "a", 1, required=False)]
     with pytest.raises(VerificationError, match="overlap"):
         verify(Problem(some, ties), Solution({"a": 0, "b": 0, "s": 1}, (0, 1)))
+
+
+def test_a_successor_may_be_part_of_a_concat_that_is_born_with_it():
+    some = [Buffer("p", 4, 0, 3), Buffer("s", 4, 2, 4), Buffer("w", 4, 2, 4)]
+    ties = [Colocation("s", "p", 0, Kind.HANDOFF), Colocation("s", "w", 0)]
+    for order in (some, some[::-1]):
+        assert verify(Problem(order, ties), Solution({"p": 0, "s": 0, "w": 0}, (0, 1))) == 4
+
+
+def test_ties_that_go_in_a_circle_are_a_violation():
+    some = [Buffer(i, 4, 0, 2) for i in "abc"]
+    ties = [Colocation(p, w, 0, required=False) for p, w in (("a", "b"), ("b", "a"), ("c", "a"))]
+    with pytest.raises(VerificationError, match="go in a circle"):
+        verify(Problem(some, ties), Solution({"a": 0, "b": 0, "c": 0}, (0, 1, 2)))
+
+
+def test_two_writers_of_one_byte_are_a_violation():
+    some = [Buffer("p", 4, 0, 3), Buffer("q", 4, 3, 5), Buffer("w", 4, 3, 5)]
+    ties = [Colocation(i, "w", 0, required=False) for i in "pq"]
+    with pytest.raises(VerificationError, match="'p' and 'q' both write"):
+        verify(Problem(some, ties), Solution({"p": 0, "q": 0, "w": 0}, (0, 1)))
+
+
+def test_deeply_tied_buffers_are_judged_quickly():
+    """Diamonds double the ways to a writer, prefix chains square the meetings: neither may blow up."""
+    some, ties = [Buffer("x0", 4, 0, 99)], []
+    for k in range(1, 40):
+        some += [Buffer(f"{i}{k}", 4, k, 99) for i in "yzx"]
+        ties += [Colocation(f"x{k - 1}", f"{i}{k}", 0) for i in "yz"]
+        ties += [Colocation(f"{i}{k}", f"x{k}", 0) for i in "yz"]
+    diamonds = Problem(some, ties)
+    some, ties = [Buffer("c0", 4, 0, 300)], []
+    for k in range(1, 80):
+        some += [Buffer(f"p{k}", 4, k, 300), Buffer(f"c{k}", 4 + 4 * k, k, 300)]
+        ties += [Colocation(f"c{k - 1}", f"c{k}", 0), Colocation(f"p{k}", f"c{k}", 4 * k)]
+    started = time.monotonic()
+    for problem, peak in ((diamonds, 4), (Problem(some, ties), 320)):
+        assert solve(problem).peak == peak
+    assert time.monotonic() - started < 20
 
 
 def test_handoffs_are_not_transitive():
