@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.buffers import Buffer, Colocation, Kind
+from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.problem import Problem
 from solvers.result import Solution
 from solvers.search import solve
@@ -157,7 +157,7 @@ def test_deeply_tied_buffers_are_judged_quickly():
 def test_handoffs_are_not_transitive():
     """b lives one step only: c would be written over a while a is still read."""
     some = [Buffer("a", 4, 0, 3), Buffer("b", 4, 2, 3), Buffer("c", 4, 2, 5)]
-    ties = [HANDOFF, Colocation("c", "b", 0, Kind.HANDOFF)]
-    problem = Problem(some, [Colocation(c.part, c.whole, 0, c.kind, required=False) for c in ties])
-    with pytest.raises(VerificationError, match="'a' and 'c' overlap"):
-        verify(problem, Solution({"a": 0, "b": 0, "c": 0}, (0, 1)))
+    with pytest.raises(ProblemError, match="and after it"):
+        Problem(some, [HANDOFF, Colocation("c", "b", 0, Kind.HANDOFF)])
+    with pytest.raises(VerificationError, match="'[ab]' and 'c' overlap"):
+        verify(Problem(some, [HANDOFF]), Solution({"a": 0, "b": 0, "c": 0}, (0,)))
