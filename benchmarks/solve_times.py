@@ -17,7 +17,8 @@ from rich.progress import track
 from rich.table import Table
 
 from planner.io import FileError, read_problem
-from solvers.search import SOLVERS, Options, solve
+from solvers.run import Options
+from solvers.search import SOLVERS, solve
 
 
 def main() -> int:

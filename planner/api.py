@@ -16,7 +16,8 @@ from solvers.deadline import Deadline
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
 from solvers.result import Result, Status
-from solvers.search import Options, solve
+from solvers.run import Options
+from solvers.search import solve
 
 
 class PlanningError(Exception):

@@ -126,7 +126,8 @@ def _plan(args: argparse.Namespace) -> int:
     from planner import io as files
     from solvers.buffers import ProblemError
     from solvers.problem import Problem
-    from solvers.search import SOLVERS, Options, solve
+    from solvers.run import Options
+    from solvers.search import SOLVERS, solve
 
     if args.solver not in SOLVERS:
         raise FileError(f"--solver is {args.solver!r}: it must be one of {', '.join(SOLVERS)}")

@@ -24,8 +24,8 @@ BLOCKS_LIMIT = 20_000
 MEMBERS_LIMIT = 3_000_000
 """Above this many rectangles, or intervals in all sections together, no model is built."""
 
-SECONDS_PER_MEMBER = 2e-6
-"""What building a model takes at least: if that is more than the time left, it is not begun."""
+SECONDS_PER_MEMBER = 5e-6
+"""What building a model took where it was slowest: if that is more than the time left, it is not begun."""
 
 EXACT_DOUBLES = 2**53
 """CP-SAT hands out its bound as a double: above this it is no proof."""

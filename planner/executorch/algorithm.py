@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 
 from planner import api
 from planner.executorch.graph import read_graph
-from solvers.search import Options
+from solvers.run import Options
 
 
 def arena_algorithm(

@@ -19,7 +19,7 @@ from planner.executorch.rewrite import Elision, refresh_output_specs
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, Trace, replay
 from solvers.buffers import ProblemError
-from solvers.search import Options
+from solvers.run import Options
 from solvers.verify import VerificationError
 
 REFUSALS = (api.PlanningError, ProblemError, ReplayError, VerificationError)

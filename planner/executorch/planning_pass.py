@@ -29,7 +29,7 @@ from planner.executorch.job import ArenaWarning, Call, Job, Settings
 from planner.executorch.report import GraphReport
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, Trace, replay
-from solvers.search import Options
+from solvers.run import Options
 
 log = logging.getLogger("arena")
 

@@ -12,7 +12,7 @@ from planner.executorch.job import Call, Job, Settings
 from planner.executorch.planning_pass import ArenaPlanningPass, arena_planning_pass
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, replay
-from solvers.search import Options
+from solvers.run import Options
 from tests.executorch.models import Function
 
 

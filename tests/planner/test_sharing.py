@@ -6,7 +6,7 @@ from planner.api import plan
 from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
 from planner.sharing import share_concats
 from solvers.result import Status
-from solvers.search import Options
+from solvers.run import Options
 
 
 def tensor(name, *shape, **more):

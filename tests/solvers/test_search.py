@@ -13,7 +13,8 @@ from solvers.buffers import Buffer, Colocation, Kind
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups, restore
 from solvers.result import Status
-from solvers.search import SOLVERS, Options, solve
+from solvers.run import Options
+from solvers.search import SOLVERS, solve
 from solvers.verify import verify
 from tests.problems import brute_force, buffers, tied_problems, tiling
 

@@ -159,5 +159,5 @@ def test_handoffs_are_not_transitive():
     some = [Buffer("a", 4, 0, 3), Buffer("b", 4, 2, 3), Buffer("c", 4, 2, 5)]
     with pytest.raises(ProblemError, match="and after it"):
         Problem(some, [HANDOFF, Colocation("c", "b", 0, Kind.HANDOFF)])
-    with pytest.raises(VerificationError, match="'[ab]' and 'c' overlap"):
+    with pytest.raises(VerificationError, match=r"'[ab]' and 'c' overlap"):
         verify(Problem(some, [HANDOFF]), Solution({"a": 0, "b": 0, "c": 0}, (0,)))

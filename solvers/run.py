@@ -1,0 +1,83 @@
+"""What all stages of one solve share: the options, the clock, the trace, and the last word on a plan."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from solvers.deadline import Deadline
+from solvers.problem import Problem
+from solvers.result import Progress, Result, Solution, Status
+from solvers.verify import verify
+
+log = logging.getLogger("arena")
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search: seconds, threads (0: one per core), random seed, and who is told of progress."""
+
+    time_limit: float = 10.0
+    workers: int = 0
+    seed: int = 0
+    progress: Report | None = None
+
+    @property
+    def threads(self) -> int:
+        """The number of workers, at least 1."""
+        return self.workers or os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A verified plan and its peak, bytes."""
+
+    solution: Solution
+    peak: int
+    engine: str
+
+
+@dataclass
+class Run:
+    """What all stages of one solve share: the problem (also without its capacity), the clock, the trace.
+
+    ``proven`` is the floor for every choice of optional colocations, if there are any; that of one choice proves
+    nothing then.
+    """
+
+    problem: Problem
+    options: Options
+    trace: list[Progress] = field(default_factory=list)
+    proven: int | None = None
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline(self.options.time_limit)
+        self.capacity = self.problem.capacity
+        self.open_problem = self.problem
+        if self.capacity is not None:
+            self.open_problem = Problem(self.problem.buffers, self.problem.colocations, name=self.problem.name)
+
+    def report(self, peak: int | None, bound: int, engine: str) -> None:
+        line = Progress(self.deadline.elapsed, peak, bound if self.proven is None else self.proven, engine)
+        self.trace.append(line)
+        log.debug("%.3f s: peak %s, bound %d, %s", line.time, line.peak, line.lower_bound, line.engine)
+        if self.options.progress:
+            self.options.progress(line)
+
+    def result(self, plan: Plan | None, bound: int, engine: str, copies_optimal: bool = True) -> Result:
+        """Judge the plan against the problem with its capacity and say what is proven."""
+        solution = plan.solution if plan else None
+        peak = plan.peak if plan else None
+        if plan is None or (self.capacity is not None and plan.peak > self.capacity):
+            impossible = plan is None and self.proven is None
+            impossible |= self.capacity is not None and bound > self.capacity
+            status, solution = (Status.INFEASIBLE if impossible else Status.UNKNOWN), None
+        else:
+            verify(self.problem, plan.solution)
+            status = Status.OPTIMAL if plan.peak <= bound else Status.FEASIBLE
+        self.report(peak, bound, engine)
+        return Result(status, solution, peak, bound, engine, self.deadline.elapsed, copies_optimal, tuple(self.trace))
