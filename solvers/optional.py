@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solvers.buffers import ProblemError
-from solvers.deadline import Deadline
 from solvers.groups import build_groups
 from solvers.problem import Problem
 
@@ -15,16 +14,21 @@ def optional_of(problem: Problem) -> list[int]:
     return sorted(set(range(len(problem.colocations))) - set(problem.required), key=lambda k: -_saves(problem, k))
 
 
-def most_sharing(problem: Problem, deadline: Deadline) -> tuple[int, ...]:
+WORK_LIMIT = 100_000
+"""Colocations looked at in all trials together; a second or two."""
+
+
+def most_sharing(problem: Problem) -> tuple[int, ...]:
     """The required colocations and as many optional ones as go together, those that save most first.
 
-    Whole batches are tried before halves, so that a few contradictions among many cost few trials. When time is up
-    the rest stays off.
+    Whole batches are tried before halves, so that a few contradictions among many cost few trials. Beyond
+    `WORK_LIMIT` the rest stays off: work and not time, so that greedy's plan is the same whatever the time limit.
     """
     active = list(problem.required)
-    batches = [optional_of(problem)]
-    while batches and not deadline.passed:
+    batches, work = [optional_of(problem)], 0
+    while batches and work < WORK_LIMIT:
         batch = batches.pop()
+        work += len(active) + len(batch)
         if _consistent(problem, [*active, *batch]):
             active += batch
         elif len(batch) > 1:

@@ -64,8 +64,8 @@ def _solve_choices(run: Run, search: Search) -> Result:
     shapes = [Shape(run, problem.required, run.deadline)]
     if not shapes[0].collision:
         shapes[0].greedy()
-    sharing = most_sharing(problem, run.deadline)
-    if sharing != problem.required and (shapes[0].collision or not run.deadline.passed):
+    sharing = most_sharing(problem)
+    if sharing != problem.required:
         shapes.insert(0, Shape(run, sharing, run.deadline.part(0.5)))
         if not shapes[0].collision:
             shapes[0].greedy()

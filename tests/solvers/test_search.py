@@ -75,6 +75,18 @@ def test_every_solver_obeys_the_contract(solver, problem):
     assert result.trace[-1].peak == result.peak
 
 
+@settings(max_examples=40)
+@given(some=buffers(most=4), pin=st.integers(0, 6), capacity=st.integers(1, 16))
+def test_greedy_honours_pins_and_capacities(some, pin, capacity):
+    some[0] = dataclasses.replace(some[0], offset=pin * some[0].alignment)
+    problem = Problem(some, capacity=capacity)
+    result = solve(problem, "greedy")
+    if result.solution is not None:
+        assert verify(problem, result.solution) <= capacity
+    elif result.status is Status.INFEASIBLE:
+        assert brute_force(problem) is None
+
+
 @EVERY
 def test_an_empty_problem_is_solved(solver):
     result = solve(Problem([]), solver)
@@ -153,6 +165,13 @@ def test_with_no_time_the_plan_is_still_no_worse_than_greedy(solver, limit):
     result = solve(problem, solver, Options(time_limit=limit))
     assert verify(problem, result.solution) == result.peak <= greedy
     assert time.monotonic() - started < 10
+
+
+@settings(max_examples=20)
+@given(problem=tied_problems(most=8))
+def test_with_no_time_and_optional_colocations_too(problem):
+    problem = Problem(problem.buffers, [dataclasses.replace(c, required=False) for c in problem.colocations])
+    assert solve(problem, "auto", Options(time_limit=0)).peak <= solve(problem, "greedy").peak
 
 
 def test_the_limit_is_kept():
