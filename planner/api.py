@@ -179,16 +179,18 @@ class _Planner:
         return {arena: _bound(problem) for arena, problem in self._problems(sharing).items()}
 
     def _most_costly(self, sharing: Sharing, dropped: list[str]) -> str:
-        """The elided concat without which the lower bound is smallest; among equals the one that saves least."""
+        """The elided concat without which the lower bound is smallest; among equals the one that saves least.
 
-        def cost(op: str) -> tuple[int, int]:
+        When time is up, the best of those looked at.
+        """
+        nbytes = {d.op: d.nbytes for d in sharing.decisions}
+        costs: dict[str, tuple[int, int]] = {}
+        for op in sorted(sharing.elided, key=lambda op: -nbytes[op]):
+            if costs and self.deadline.passed:
+                break
             left = share_concats(self.flow, [*dropped, op], self.min_part_alignment)
-            return sum(self._bounds(left).values()), self.flow.by_id[self._result(op)].nbytes
-
-        return min(sharing.elided, key=cost)
-
-    def _result(self, name: str) -> str:
-        return next(op.writes[0] for op in self.flow.ops if op.name == name)
+            costs[op] = (sum(self._bounds(left).values()), nbytes[op])
+        return min(costs, key=lambda op: costs[op])
 
 
 def _bound(problem: Problem) -> int:

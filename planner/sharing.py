@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
-from solvers.buffers import Buffer, Colocation, ProblemError
+from solvers.buffers import Buffer, Colocation
 from solvers.groups import build_groups
+from solvers.optional import accept_in_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,13 @@ def share_concats(flow: Dataflow, skip: Collection[str] = (), min_part_alignment
             candidates.append(_candidate(flow, op))
         except Refused as why:
             refused[op.name] = str(why)
-    taken: list[_Candidate] = []
-    for c in sorted(candidates, key=lambda c: -c.nbytes):
-        ties = [t for other in (*taken, c) for t in other.ties]
-        try:
-            build_groups(tied_buffers(flow, ties, min_part_alignment), ties)
-        except ProblemError as error:
-            refused[c.op.name] = f"conflicting place: {error}"
-        else:
-            taken.append(c)
+
+    def check(some: list[_Candidate]) -> None:
+        ties = [t for c in some for t in c.ties]
+        build_groups(tied_buffers(flow, ties, min_part_alignment), ties)
+
+    taken, conflicts = accept_in_batches(sorted(candidates, key=lambda c: -c.nbytes), check)
+    refused |= {c.op.name: f"conflicting place: {why}" for c, why in conflicts}
     chosen = {c.op.name for c in taken}
     decisions = [
         Decision(op.name, op.name in chosen, _copied(flow, op), refused.get(op.name, "")) for op in _concats(flow)

@@ -54,7 +54,8 @@ class GraphReport:
 
     @property
     def status(self) -> Status:
-        """Optimal if every arena is; feasible if stock's plan was taken."""
+        """Optimal if every arena is proven smallest for the concats that are elided; feasible if stock's plan was
+        taken."""
         proven = bool(self.arenas) and all(a.status is Status.OPTIMAL for a in self.arenas)
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
