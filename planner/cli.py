@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.textfiles import FileError
 
-DONE, FAILED, BAD_INPUT = 0, 1, 2
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 PLAN_EXAMPLE = """example:
   arena plan model.json -o plan.json --time-limit 5
@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FileError as error:
         print(f"arena: {error}", file=sys.stderr)
         return BAD_INPUT
+    except KeyboardInterrupt:
+        print("arena: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except OSError as error:  # a reader that went away, a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"arena: standard output: cannot be written: {error.strerror}", file=sys.stderr)

@@ -31,15 +31,15 @@ def read_text(path: str) -> str:
         raise FileError(f"{name}:{line}: byte {error.start} is not UTF-8 text") from None
 
 
-def write_atomically(path: str, text: str) -> None:
-    """Write a file as a whole or not at all; ``-`` is standard output. Raises `FileError`."""
-    if path == "-":
-        sys.stdout.write(text)
+def write_atomically(path: str, content: str | bytes) -> None:
+    """Write a file as a whole or not at all; ``-`` is standard output, for text. Raises `FileError`."""
+    if path == "-" and isinstance(content, str):
+        sys.stdout.write(content)
         return
     target = Path(path)
     temporary = None
     try:
-        data = text.encode()
+        data = content.encode() if isinstance(content, str) else content
         if target.is_dir():
             raise IsADirectoryError(21, "it is a folder", path)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as f:

@@ -1,0 +1,1 @@
+"""Pure combinatorics on integers: buffers and colocations in, offsets and proofs out."""

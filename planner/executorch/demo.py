@@ -11,6 +11,7 @@ from rich.table import Table
 from planner.executorch.compare import Comparison, compare
 from planner.executorch.example_models import SinCosCat, UNet
 from planner.executorch.planning_pass import arena_planning_pass
+from planner.textfiles import FileError, write_atomically
 
 
 def run_demo(out: str | None, time_limit: float) -> int:
@@ -27,7 +28,14 @@ def run_demo(out: str | None, time_limit: float) -> int:
     -------
     int
         0 if every pair of programs agrees; else 1.
+
+    Raises
+    ------
+    planner.textfiles.FileError
+        If the folder or a file in it cannot be written.
     """
+    if out is not None:
+        _make_folder(Path(out))
     torch.manual_seed(0)
     cases = [
         ("issue 3210", SinCosCat(), torch.randn(64)),
@@ -40,13 +48,18 @@ def run_demo(out: str | None, time_limit: float) -> int:
         well &= c.agree
         _add_rows(table, name, c)
         if out is not None:
-            folder = Path(out)
-            folder.mkdir(parents=True, exist_ok=True)
-            stem = name.replace(" ", "-").lower()
-            (folder / f"{stem}.stock.pte").write_bytes(c.stock_pte)
-            (folder / f"{stem}.arena.pte").write_bytes(c.ours_pte)
+            stem = str(Path(out) / name.replace(" ", "-").lower())
+            write_atomically(f"{stem}.stock.pte", c.stock_pte)
+            write_atomically(f"{stem}.arena.pte", c.ours_pte)
     Console(width=110).print(table)
     return 0 if well else 1
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made a folder: {error.strerror}") from None
 
 
 def _add_rows(table: Table, name: str, c: Comparison) -> None:

@@ -5,9 +5,19 @@ import torch
 from executorch.examples.models import mlperf_tiny
 from pytorchcv.model_provider import get_model
 
+from planner.cli import main
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import compare
 from planner.executorch.example_models import UNet
+
+
+def test_the_demo(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "out")]) == 0
+    table = capsys.readouterr().out
+    assert table.count("bit for bit") == table.count("optimal") == 2
+    names = {f"{model}.{plan}.pte" for model in ("issue-3210", "u-net-64x64") for plan in ("stock", "arena")}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == names
+    assert main(["demo", "--out", str(tmp_path / "out" / "issue-3210.stock.pte")]) == 2
 
 
 def check(model, inputs):
