@@ -1,23 +1,26 @@
 """The one use case: a dataflow in, a verified plan out.
 
-With sharing if that is not larger than without; else with less of it; else with none.
+The solver chooses what to share. The result is never larger than the best plan found without sharing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from planner.dataflow import Dataflow, Tensor
-from planner.sharing import Sharing, buffer_of, no_sharing, share_concats
+from planner.sharing import Decision, Policy, Sharing, alignments, decide, find_sharing
 from solvers.bounds import load_bound
-from solvers.buffers import Buffer
+from solvers.buffers import Buffer, Colocation, ProblemError
 from solvers.deadline import Deadline
+from solvers.groups import build_groups
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
 from solvers.result import Result, Status
 from solvers.run import Options
 from solvers.search import solve
+
+TOO_COSTLY = "with it the arena would be larger"
 
 
 class PlanningError(Exception):
@@ -32,7 +35,10 @@ class Plan:
     ----------
     problems, results : dict of int to Problem, Result
         By arena.
-    sharing : Sharing
+    decisions : tuple of Decision
+        What became of every op that could have shared.
+    active : frozenset of Colocation
+        The ties that the offsets keep.
     fallbacks : tuple of str
         What was given up and why, in order.
     wall_time : float
@@ -41,7 +47,8 @@ class Plan:
 
     problems: Mapping[int, Problem]
     results: Mapping[int, Result]
-    sharing: Sharing
+    decisions: tuple[Decision, ...] = ()
+    active: frozenset[Colocation] = frozenset()
     fallbacks: tuple[str, ...] = ()
     wall_time: float = 0.0
 
@@ -61,6 +68,11 @@ class Plan:
         proven = all(r.status is Status.OPTIMAL for r in self.results.values())
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
+    @property
+    def elided(self) -> tuple[str, ...]:
+        """Names of the ops that no longer run as they were."""
+        return tuple(d.op for d in self.decisions if d.elided)
+
     def place(self, tensor_id: str) -> tuple[int, int]:
         """Arena and offset (bytes) of a tensor that owns bytes.
 
@@ -75,28 +87,31 @@ class Plan:
         raise KeyError(tensor_id)
 
 
-def plan(
-    flow: Dataflow,
-    *,
-    elide_concats: bool = True,
-    min_part_alignment: int = 1,
-    reserved: Mapping[int, int] | None = None,
-    why_not: str = "elision is switched off",
-    options: Options | None = None,
-) -> Plan:
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a plan.
+
+    Attributes
+    ----------
+    policy : Policy
+    reserved : dict of int to int
+        By arena, bytes at its bottom that belong to someone else.
+    options : Options
+        Of the solver.
+    """
+
+    policy: Policy = Policy()
+    reserved: Mapping[int, int] = field(default_factory=dict)
+    options: Options = Options()
+
+
+def plan(flow: Dataflow, request: Request | None = None) -> Plan:
     """Plan a dataflow.
 
     Parameters
     ----------
     flow : Dataflow
-    elide_concats : bool
-    min_part_alignment : int
-        Bytes; places inside a concat are multiples of it.
-    reserved : dict of int to int, optional
-        By arena, bytes at its bottom that belong to someone else.
-    why_not : str
-        The reason that refused concats get if ``elide_concats`` is off.
-    options : Options, optional
+    request : Request, optional
 
     Returns
     -------
@@ -108,94 +123,133 @@ def plan(
     PlanningError
         If an arena has no plan, which only pinned or reserved bytes can cause.
     """
-    planner = _Planner(flow, min_part_alignment, dict(reserved or {}), options or Options())
-    none = no_sharing(flow, why_not)
-    if not elide_concats:
-        return planner.solve(none)
-    sharing = share_concats(flow, (), min_part_alignment)
-    if not sharing.elided:
-        return planner.solve(sharing)
-    return planner.never_worse(sharing, no_sharing(flow, "eliding it would make the arena larger"))
+    request = request or Request()
+    if request.policy.preserve_inputs or request.policy.feedback_safe:
+        flow = flow.holding_inputs()
+    planner = _Planner(flow, request, find_sharing(flow, request.policy))
+    return planner.plan()
 
 
-@dataclass
 class _Planner:
-    flow: Dataflow
-    min_part_alignment: int
-    reserved: dict[int, int]
-    options: Options
+    def __init__(self, flow: Dataflow, request: Request, sharing: Sharing) -> None:
+        self.flow = flow
+        self.request = request
+        self.sharing = sharing
+        self.deadline = Deadline(request.options.time_limit)
 
-    def __post_init__(self) -> None:
-        self.deadline = Deadline(self.options.time_limit)
+    def plan(self) -> Plan:
+        """The smallest arena; among equals, the least copying."""
+        if not self.sharing.ties:
+            return self._finished(self._solve(()), {})
+        shared = self._exactly_aligned(self._solve(self.sharing.ties, share=0.5))
+        if shared.status is not Status.OPTIMAL and shared.total > self._bound(()):
+            plain = self._solve(())
+            if plain.total < shared.total:
+                why = f"no sharing: with it the arena would be larger than {plain.total} bytes"
+                plain = replace(plain, fallbacks=(why,))
+                return self._finished(plain, dict.fromkeys(self.sharing.ties, TOO_COSTLY))
+        return self._finished(shared, self._why_inactive(shared.active))
 
-    def never_worse(self, sharing: Sharing, none: Sharing) -> Plan:
-        """The smallest arena; among equals, the most sharing."""
-        shared = self.solve(sharing, share=0.5)
-        if shared.total <= sum(self._bounds(none).values()):
-            return shared
-        plain = self.solve(none, share=0.5)
-        dropped: list[str] = []
-        while shared.total > plain.total and sharing.elided and not self.deadline.passed:
-            dropped.append(self._most_costly(sharing, dropped))
-            sharing = share_concats(self.flow, dropped, self.min_part_alignment)
-            shared = self.solve(sharing, share=0.5)
-        if shared.total > plain.total or not sharing.elided:
-            why = f"no sharing: with it the arena would be larger than {plain.total} bytes"
-            return replace(plain, fallbacks=(why,), wall_time=self.deadline.elapsed)
-        if dropped:
-            why = f"less sharing: eliding {', '.join(dropped)} as well would make the arena larger"
-            shared = replace(shared, fallbacks=(why,))
-        return replace(shared, wall_time=self.deadline.elapsed)
+    def _finished(self, made: Plan, why: Mapping[Colocation, str]) -> Plan:
+        decisions = decide(self.sharing, made.active, why)
+        return replace(made, decisions=decisions, wall_time=self.deadline.elapsed)
 
-    def solve(self, sharing: Sharing, share: float = 1.0) -> Plan:
+    def _exactly_aligned(self, made: Plan) -> Plan:
+        """Solve again if a tensor is not aligned as it must be under the ties that the solver chose.
+
+        While it chose, all that might come to lie at odd places in others were aligned to their elements only.
+        """
+        exact = self._problems(made.active, required=True)
+        buffers = [b for p in exact.values() for b in p.buffers]
+        if all(made.place(b.id)[1] % b.alignment == 0 for b in buffers):
+            return made
+        again = self._solve(made.active, required=True)
+        bounds = {arena: r.lower_bound for arena, r in made.results.items()}
+        results = {arena: _with_bound(r, bounds[arena]) for arena, r in again.results.items()}
+        return replace(again, results=results)
+
+    def _solve(self, ties: Collection[Colocation], required: bool = False, share: float = 1.0) -> Plan:
         """Solve every arena, each with its part of the time that is left."""
-        problems = self._problems(sharing)
+        problems = self._problems(ties, required)
         results = {}
+        active: set[Colocation] = set()
         for n, (arena, problem) in enumerate(problems.items()):
             limit = self.deadline.left * share / (len(problems) - n)
-            results[arena] = solve(problem, "auto", replace(self.options, time_limit=limit))
-            if results[arena].solution is None:
-                raise PlanningError(f"arena {arena} has no plan: {results[arena].status}")
-        return Plan(problems, results, sharing, (), self.deadline.elapsed)
+            result = solve(problem, "auto", replace(self.request.options, time_limit=limit))
+            if result.solution is None:
+                raise PlanningError(f"arena {arena} has no plan: {result.status}")
+            results[arena] = result
+            active |= {replace(problem.colocations[k], required=False) for k in result.solution.active}
+        return Plan(problems, results, (), frozenset(active))
 
-    def _problems(self, sharing: Sharing) -> dict[int, Problem]:
-        parts = {c.part for c in sharing.colocations}
-        arenas: dict[int, list[Buffer]] = {arena: [] for arena in self.reserved}
+    def _problems(self, ties: Collection[Colocation], required: bool = False) -> dict[int, Problem]:
+        needs = alignments(self.flow, ties, self.request.policy.min_part_alignment, required)
+        arenas: dict[int, list[Buffer]] = {arena: [] for arena in self.request.reserved}
         for t in _placed(self.flow):
-            b = buffer_of(self.flow, t, t.id in parts, self.min_part_alignment)
-            arenas.setdefault(t.arena or 0, []).append(b)
+            arenas.setdefault(t.arena or 0, []).append(self._buffer(t, needs[t.id]))
         problems = {}
+        wanted = [replace(c, required=required) for c in self.sharing.ties if c in ties]
         for arena, buffers in sorted(arenas.items()):
-            if self.reserved.get(arena):
-                buffers.append(self._reserve(arena))
+            if size := self.request.reserved.get(arena):
+                buffers.append(Buffer("(reserved)", size, -1, len(self.flow.ops) + 1, 1, 0))
             ids = {b.id for b in buffers}
-            problems[arena] = Problem(buffers, [c for c in sharing.colocations if c.part in ids])
+            problems[arena] = Problem(buffers, [c for c in wanted if c.part in ids])
         return problems
 
-    def _reserve(self, arena: int) -> Buffer:
-        return Buffer("(reserved)", self.reserved[arena], -1, len(self.flow.ops) + 1, 1, 0)
+    def _buffer(self, t: Tensor, alignment: int) -> Buffer:
+        """The storage request of a tensor that owns bytes."""
+        start, end = self.flow.lifetimes[t.id]
+        return Buffer(t.id, t.size, start, end, alignment)
 
-    def _bounds(self, sharing: Sharing) -> dict[int, int]:
-        return {arena: _bound(problem) for arena, problem in self._problems(sharing).items()}
+    def _bound(self, ties: Collection[Colocation]) -> int:
+        """The load bound of all arenas together, bytes."""
+        total = 0
+        for problem in self._problems(ties).values():
+            tasks = reduce_groups(problem.groups(problem.required))
+            total += max((load_bound(t).value for t in tasks), default=0)
+        return total
 
-    def _most_costly(self, sharing: Sharing, dropped: list[str]) -> str:
-        """The elided concat without which the lower bound is smallest; among equals the one that saves least.
+    def _why_inactive(self, active: frozenset[Colocation]) -> dict[Colocation, str]:
+        """For each tie that the solver left out: does it contradict the others, or would it cost memory?"""
+        why = {}
+        buffers = {b.id: b for p in self._problems(self.sharing.ties).values() for b in p.buffers}
+        near = _Neighbours(active)
+        for c in self.sharing.ties:
+            if c in active:
+                continue
+            ties = [*near.of(c), c]
+            ids = dict.fromkeys(i for t in ties for i in (t.part, t.whole))
+            try:
+                build_groups([buffers[i] for i in ids], ties)
+                why[c] = TOO_COSTLY
+            except ProblemError as error:
+                why[c] = f"conflicting place: {error}"
+        return why
 
-        When time is up, the best of those looked at.
-        """
-        nbytes = {d.op: d.nbytes for d in sharing.decisions}
-        costs: dict[str, tuple[int, int]] = {}
-        for op in sorted(sharing.elided, key=lambda op: -nbytes[op]):
-            if costs and self.deadline.passed:
-                break
-            left = share_concats(self.flow, [*dropped, op], self.min_part_alignment)
-            costs[op] = (sum(self._bounds(left).values()), nbytes[op])
-        return min(costs, key=lambda op: costs[op])
+
+class _Neighbours:
+    """Active ties by connected component."""
+
+    def __init__(self, active: Collection[Colocation]) -> None:
+        import networkx as nx
+
+        self.graph: nx.Graph[str] = nx.Graph()
+        self.ties: dict[str, list[Colocation]] = {}
+        self.graph.add_edges_from((c.part, c.whole) for c in active)
+        self.root = {i: min(some) for some in map(sorted, nx.connected_components(self.graph)) for i in some}
+        for c in active:
+            self.ties.setdefault(self.root[c.part], []).append(c)
+
+    def of(self, c: Colocation) -> list[Colocation]:
+        """The active ties of all that ``c`` would tie."""
+        roots = dict.fromkeys(self.root[i] for i in (c.part, c.whole) if i in self.root)
+        return [t for r in roots for t in self.ties[r]]
 
 
-def _bound(problem: Problem) -> int:
-    tasks = reduce_groups(problem.groups(problem.required))
-    return max((load_bound(t).value for t in tasks), default=0)
+def _with_bound(result: Result, bound: int) -> Result:
+    """What was solved for one choice of ties, with the bound that holds for all."""
+    met = result.peak is not None and result.peak <= bound
+    return replace(result, lower_bound=bound, status=Status.OPTIMAL if met else Status.FEASIBLE, copies_optimal=met)
 
 
 def _placed(flow: Dataflow) -> Iterable[Tensor]:

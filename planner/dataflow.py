@@ -19,6 +19,8 @@ class Role(StrEnum):
     INPUT = "input"
     CONSTANT = "constant"
     STATE = "state"
+    CALLER = "caller"
+    """An input of a branch: the caller's tensor, wherever that lies, and not to be written."""
     REGION = "region"
     """Memory of a control-flow op's branches; the op's results lie in it."""
 
@@ -28,6 +30,10 @@ class OpKind(StrEnum):
 
     OPAQUE = "opaque"
     CONCAT = "concat"
+    SLICE = "slice"
+    """Every result is a stretch of the one operand along a dimension."""
+    RESHAPE = "reshape"
+    """The result is the one operand's elements in the same order; only dimensions of extent 1 come or go."""
     CONTROL_FLOW = "control flow"
 
 
@@ -79,9 +85,24 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op: tensor ids that it reads, writes in full, and writes in place.
+    """An op.
 
-    ``axis`` is the dimension of a concat.
+    Attributes
+    ----------
+    name : str
+    kind : OpKind
+    reads, writes, mutates : tuple of str
+        Ids of the tensors that it reads, writes in full, and writes in place.
+    axis : int
+        The dimension of a concat, in its result; of a slice, in its operand.
+    starts : tuple of int
+        Of a slice: index along ``axis`` at which each result starts.
+    drops_axis : bool
+        Of a slice: the results lack the dimension (select, unbind).
+    tolerates : tuple of str
+        Operands onto which the op may write its one result, element by element.
+    target : str
+        For people.
     """
 
     name: str
@@ -91,6 +112,9 @@ class Op:
     mutates: tuple[str, ...] = ()
     axis: int = 0
     target: str = ""
+    starts: tuple[int, ...] = ()
+    drops_axis: bool = False
+    tolerates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,12 +130,15 @@ class Dataflow:
         Tensor ids.
     born : dict of str to int
         Steps at which a tensor's memory is claimed earlier than its first write.
+    held : sequence of str
+        Tensors that must last to the end although nothing returns them.
     """
 
     ops: tuple[Op, ...]
     tensors: tuple[Tensor, ...]
     outputs: tuple[str, ...] = ()
     born: dict[str, int] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -119,15 +146,17 @@ class Dataflow:
         tensors: Sequence[Tensor],
         outputs: Sequence[str] = (),
         born: dict[str, int] | None = None,
+        held: Sequence[str] = (),
     ) -> None:
         object.__setattr__(self, "ops", tuple(ops))
         object.__setattr__(self, "tensors", tuple(tensors))
         object.__setattr__(self, "outputs", tuple(outputs))
         object.__setattr__(self, "born", dict(born or {}))
+        object.__setattr__(self, "held", tuple(held))
         ids = [t.id for t in self.tensors]
         if len(set(ids)) != len(ids):
             raise ValueError("tensor ids of a dataflow must be unique")
-        named = {*self.outputs, *(i for op in self.ops for i in (*op.reads, *op.writes, *op.mutates))}
+        named = {*self.outputs, *self.held, *(i for op in self.ops for i in (*op.reads, *op.writes, *op.mutates))}
         if unknown := named - set(ids):
             raise ValueError(f"tensor {min(unknown)!r} is read, written or returned, but not among the tensors")
 
@@ -153,6 +182,20 @@ class Dataflow:
         """Ids of the tensors some op writes in place."""
         return frozenset(self.root(i).id for op in self.ops for i in op.mutates)
 
+    def holding_inputs(self) -> Dataflow:
+        """The same program, with its planned inputs intact to the end."""
+        held = [t.id for t in self.tensors if t.role is Role.INPUT]
+        return Dataflow(self.ops, self.tensors, self.outputs, self.born, held)
+
+    @cached_property
+    def first_mutation(self) -> dict[str, int]:
+        """The first step in which a tensor is written in place, by the id of the tensor that owns the bytes."""
+        steps: dict[str, int] = {}
+        for k, op in enumerate(self.ops):
+            for i in op.mutates:
+                steps.setdefault(self.root(i).id, k)
+        return steps
+
     @cached_property
     def lifetimes(self) -> dict[str, tuple[int, int]]:
         """Half-open lifetime in steps of every tensor that owns bytes and is ever there."""
@@ -164,7 +207,7 @@ class Dataflow:
             span[0], span[1] = min(span[0], step), max(span[1], step + 1)
 
         for t in self.tensors:
-            if t.role in (Role.INPUT, Role.CONSTANT, Role.STATE):
+            if t.role in (Role.INPUT, Role.CONSTANT, Role.STATE, Role.CALLER):
                 needed(t.id, -1)
             if t.role is Role.STATE:
                 needed(t.id, last)
@@ -173,6 +216,6 @@ class Dataflow:
         for k, op in enumerate(self.ops):
             for i in (*op.reads, *op.writes, *op.mutates):
                 needed(i, k)
-        for i in self.outputs:
+        for i in (*self.outputs, *self.held):
             needed(i, last)
         return {i: (start, end) for i, (start, end) in life.items()}

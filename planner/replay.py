@@ -2,8 +2,9 @@
 
 The program *before* rewriting is run with every storage in private memory; this says which bytes each read must see.
 Then the rewritten program is run at its planned addresses, and each read must see just these bytes. Inputs are
-written in any order before step 0; every op may write its outputs, in any order, before it reads. Outputs and state
-must hold at the end. Near-linear: memory is an interval map.
+written in any order before step 0; every op may write its outputs, in any order, before it reads, but for an
+elementwise op's read that lies exactly where the result goes. Ops that only copy bytes may come, go and move: they copy
+what they find. Outputs and state must hold at the end. Near-linear: memory is an interval map.
 
 It knows nothing of dataflows, lifetimes or sharing: the front end takes its `Trace` straight from the program.
 """
@@ -11,7 +12,7 @@ It knows nothing of dataflows, lifetimes or sharing: the front end takes its `Tr
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,6 +45,16 @@ class Ref:
     places: tuple[Place, ...] = ()
 
 
+class Move(NamedTuple):
+    """Bytes ``[source, source + nbytes)`` of a read go to ``[target, target + nbytes)`` of a write."""
+
+    read: int
+    source: int
+    write: int
+    target: int
+    nbytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One instruction.
@@ -54,8 +65,11 @@ class Step:
         The same before and after rewriting.
     reads, writes, mutates : tuple of Ref
         ``writes`` are filled in full and may be written before anything is read; ``mutates`` are read, then written.
-    moved : tuple of (int, int), optional
-        If the op only copies bytes: for each read its byte offset in the one write, and the bytes copied; else None.
+    moved : tuple of Move, optional
+        What the op copies, if that is all that it does; else None.
+    elementwise : tuple of int
+        Reads of which every element is used for the result's element at the same place only, so that the one write
+        may lie exactly on one of them.
     scratch : tuple of (arena, low, high)
         Bytes that it may overwrite besides.
     """
@@ -64,7 +78,8 @@ class Step:
     reads: tuple[Ref, ...]
     writes: tuple[Ref, ...]
     mutates: tuple[Ref, ...] = ()
-    moved: tuple[tuple[int, int], ...] | None = None
+    moved: tuple[Move, ...] | None = None
+    elementwise: tuple[int, ...] = ()
     scratch: tuple[tuple[int, int, int], ...] = ()
 
 
@@ -103,26 +118,32 @@ def replay(before: Trace, after: Trace) -> None:
         At the first read that would not see what it saw before.
     """
     expected = _expect(before)
-    known = {s.name: s for s in before.steps}
     memory = Memory()
     for ref in after.inputs:
         memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
     for ref in after.inputs:
         memory.check(ref, [Piece(0, ref.nbytes, ref.name, 0)], "the start of the run")
-    names = {s.name for s in after.steps}
-    for s in before.steps:
-        if s.name not in names and s.moved is None:
-            raise ReplayError(f"op {s.name!r} is missing, and it does more than copy bytes")
-    order = [s.name for s in before.steps if s.name in names]
-    for position, step in enumerate(after.steps):
-        if step.name not in known:
-            raise ReplayError(f"op {step.name!r} was not in the program")
-        if position >= len(order) or order[position] != step.name:
-            raise ReplayError(f"op {step.name!r} is out of order")
-        _run(memory, step, expected[step.name])
+    order = iter([s.name for s in before.steps if s.moved is None])
+    for step in after.steps:
+        if step.moved is not None:
+            _copy(memory, step, expected.get(step.name))
+        else:
+            _check_order(step.name, expected, order)
+            _run(memory, step, expected[step.name])
+    if (missing := next(order, None)) is not None:
+        raise ReplayError(f"op {missing!r} is missing, and it does more than copy bytes")
     ends = expected[""]
     for ref, content in zip((*after.outputs, *after.state), ends.reads, strict=True):
         memory.check(ref, content, "the end of the run")
+
+
+def _check_order(name: str, expected: Mapping[str, _Expected], order: Iterator[str]) -> None:
+    """What does more than copy bytes stays, once and in its order."""
+    if name not in expected:
+        raise ReplayError(f"op {name!r} was not in the program")
+    wanted = next(order, None)
+    if wanted != name:
+        raise ReplayError(f"op {name!r} is out of order or takes the place of {wanted!r}, which is missing")
 
 
 @dataclass(frozen=True)
@@ -156,13 +177,27 @@ def _written(step: Step, k: int, ref: Ref, reads: Sequence[list[Piece]]) -> list
     if step.moved is None:
         suffix = f".{k}" if len(step.writes) > 1 else ""
         return [Piece(0, ref.nbytes, step.name + suffix, 0)]
-    pieces = [
-        Piece(at + p.low, at + min(p.high, n), p.value, p.at)
-        for content, (at, n) in zip(reads, step.moved, strict=True)
-        for p in content
-        if p.low < n
-    ]
-    return _joined(pieces)
+    pieces = []
+    for move in sorted(m for m in step.moved if m.write == k):
+        end = move.source + move.nbytes
+        for p in reads[move.read]:
+            low, high = max(p.low, move.source), min(p.high, end)
+            if low < high:
+                to = move.target - move.source
+                pieces.append(Piece(low + to, high + to, p.value, p.at + low - p.low))
+    return _joined(sorted(pieces, key=lambda p: p.low))
+
+
+def _copy(memory: Memory, step: Step, want: _Expected | None) -> None:
+    """An op that only copies bytes, old or new: it copies what it finds."""
+    for w in step.writes:
+        memory.write(w, [Piece(0, w.nbytes, f"half of {w.name}", 0)])
+    if want is not None:
+        for r, content in zip(step.reads, want.reads, strict=True):
+            memory.check(r, content, f"op {step.name!r}")
+    found = [memory.read(r) for r in step.reads]
+    for k, w in enumerate(step.writes):
+        memory.write(w, _written(step, k, w, found))
 
 
 def _run(memory: Memory, step: Step, want: _Expected) -> None:
@@ -170,13 +205,18 @@ def _run(memory: Memory, step: Step, want: _Expected) -> None:
         map(len, (want.reads, want.writes, want.mutates))
     ):
         raise ReplayError(f"op {step.name!r} no longer has the operands that it had")
+    in_place = _in_place(step)
+    reads = list(zip(step.reads, want.reads, strict=True))
+    for k in in_place:
+        memory.check(*reads[k], f"op {step.name!r}")
     for w in step.writes:
         memory.write(w, [Piece(0, w.nbytes, f"half of {w.name}", 0)])
     for arena, low, high in step.scratch:
         scratch = Ref("scratch", None, high - low, ((arena, low),))
         memory.write(scratch, [Piece(0, high - low, f"scratch of {step.name}", 0)])
-    for r, content in zip(step.reads, want.reads, strict=True):
-        memory.check(r, content, f"op {step.name!r}")
+    for k, (r, content) in enumerate(reads):
+        if k not in in_place:
+            memory.check(r, content, f"op {step.name!r}")
     for m, (content, _) in zip(step.mutates, want.mutates, strict=True):
         memory.check(m, content, f"op {step.name!r}")
     results = [
@@ -187,6 +227,15 @@ def _run(memory: Memory, step: Step, want: _Expected) -> None:
         memory.write(ref, content)
     for ref, content in results:
         memory.check(ref, content, f"the end of op {step.name!r}")
+
+
+def _in_place(step: Step) -> frozenset[int]:
+    """The reads that lie exactly where the one write of an elementwise op goes."""
+    if len(step.writes) != 1 or step.mutates or step.scratch:
+        return frozenset()
+    (w,) = step.writes
+    same = (k for k in step.elementwise if step.reads[k].places == w.places and step.reads[k].nbytes == w.nbytes)
+    return frozenset(same) if len(w.places) == 1 else frozenset()
 
 
 class Memory:

@@ -1,182 +1,241 @@
-"""Which concats need not run: their parts are written where the concat would have put them.
-
-A concat is elided only if every part can be placed; else it runs, and the reason is kept.
-"""
+"""What may share storage in a program, under the user's policy; and, after the solve, what became of each op."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
-from solvers.buffers import Buffer, Colocation
-from solvers.groups import build_groups
-from solvers.optional import accept_in_batches
+from planner.dataflow import Dataflow, Role
+from planner.share_rules import Candidate, Share, Tie, candidate_of
+from solvers.buffers import Colocation, Kind
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user allows.
+
+    Attributes
+    ----------
+    share : frozenset of Share
+        The kinds of sharing to look for.
+    alias_outputs : bool
+        Let outputs show bytes of each other or of an input: a caller that writes into one changes the other.
+    preserve_inputs : bool
+        Planned inputs hold their values to the end of a run.
+    feedback_safe : bool
+        No output lies on an input, so that an output may be handed in as the next run's input.
+    min_part_alignment : int
+        Bytes; a tensor inside another lies at a multiple of it.
+    why_not : str
+        The reason that ops get whose kind is not looked for.
+    """
+
+    share: frozenset[Share] = frozenset(Share)
+    alias_outputs: bool = False
+    preserve_inputs: bool = False
+    feedback_safe: bool = False
+    min_part_alignment: int = 1
+    why_not: str = "switched off"
+
+
+class Outcome(StrEnum):
+    """What became of an op that could have shared."""
+
+    SHARED = "shared"
+    PARTIAL = "copied in part"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of one concat. ``reason`` says why it was refused; ``nbytes`` is what it copies when it runs."""
+    """What became of one op.
+
+    Attributes
+    ----------
+    op : str
+    share : Share
+    outcome : Outcome
+    placed : tuple of int
+        Positions in place: parts of a concat, results of a view, the operand written onto.
+    nbytes, copied : int
+        Bytes that the op copies as it was, and now.
+    reason : str
+        Why not all of it.
+    """
 
     op: str
-    elided: bool
-    nbytes: int
+    share: Share
+    outcome: Outcome
+    placed: tuple[int, ...] = ()
+    nbytes: int = 0
+    copied: int = 0
     reason: str = ""
+
+    @property
+    def elided(self) -> bool:
+        """Does the op no longer run as it was?"""
+        return self.share is not Share.IN_PLACE and self.outcome is not Outcome.REFUSED
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """The concats to elide, as colocations of tensors that own bytes."""
+    """Every op that could share, and the ties that the policy leaves, as optional colocations."""
 
-    colocations: tuple[Colocation, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    against_policy: Mapping[Colocation, str] = field(default_factory=dict)
 
     @property
-    def elided(self) -> tuple[str, ...]:
-        """Names of the elided ops."""
-        return tuple(d.op for d in self.decisions if d.elided)
+    def ties(self) -> tuple[Colocation, ...]:
+        """The colocations to choose from."""
+        every = (t.colocation for c in self.candidates for t in c.ties)
+        return tuple(c for c in dict.fromkeys(every) if c not in self.against_policy)
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    op: Op
-    ties: tuple[Colocation, ...]
-    nbytes: int
-
-
-class Refused(Exception):
-    """Why a concat cannot be elided."""
-
-
-def no_sharing(flow: Dataflow, reason: str) -> Sharing:
-    """Every concat runs, for one reason."""
-    return Sharing((), tuple(Decision(op.name, False, _copied(flow, op), reason) for op in _concats(flow)))
-
-
-def share_concats(flow: Dataflow, skip: Collection[str] = (), min_part_alignment: int = 1) -> Sharing:
-    """Decide which concats are elided.
+def find_sharing(flow: Dataflow, policy: Policy) -> Sharing:
+    """Look at every op.
 
     Parameters
     ----------
     flow : Dataflow
-    skip : collection of str
-        Ops that run whatever could be: eliding them would cost memory.
-    min_part_alignment : int
-        Bytes; a part's place must be a multiple of it. The element size always holds.
-
-    Returns
-    -------
-    Sharing
-        Those that move most bytes come first when places contradict each other.
+    policy : Policy
     """
-    candidates: list[_Candidate] = []
-    refused: dict[str, str] = {}
-    for op in _concats(flow):
-        try:
-            if op.name in skip:
-                raise Refused("eliding it would make the arena larger")
-            candidates.append(_candidate(flow, op))
-        except Refused as why:
-            refused[op.name] = str(why)
-
-    def check(some: list[_Candidate]) -> None:
-        ties = [t for c in some for t in c.ties]
-        build_groups(tied_buffers(flow, ties, min_part_alignment), ties)
-
-    taken, conflicts = accept_in_batches(sorted(candidates, key=lambda c: -c.nbytes), check)
-    refused |= {c.op.name: f"conflicting place: {why}" for c, why in conflicts}
-    chosen = {c.op.name for c in taken}
-    decisions = [
-        Decision(op.name, op.name in chosen, _copied(flow, op), refused.get(op.name, "")) for op in _concats(flow)
-    ]
-    ties = [t for c in candidates if c.op.name in chosen for t in c.ties]
-    return Sharing(tuple(dict.fromkeys(ties)), tuple(decisions))
+    candidates = []
+    for op in flow.ops:
+        found = candidate_of(flow, op)
+        if found is not None and found.share not in policy.share:
+            found = Candidate(op, found.share, (), found.sizes, {-1: policy.why_not})
+        if found is not None:
+            candidates.append(found)
+    return Sharing(tuple(candidates), _Refusals(flow, policy).refuse(candidates))
 
 
-def buffer_of(flow: Dataflow, t: Tensor, is_part: bool, min_part_alignment: int) -> Buffer:
-    """The storage request of a tensor that owns bytes; a part needs only its element size as alignment."""
-    start, end = flow.lifetimes[t.id]
-    alignment = math.lcm(t.itemsize, min_part_alignment) if is_part and not t.rigid else t.alignment
-    return Buffer(t.id, t.size, start, end, alignment)
+def decide(sharing: Sharing, active: Collection[Colocation], why: Mapping[Colocation, str]) -> tuple[Decision, ...]:
+    """What became of each op.
+
+    Parameters
+    ----------
+    sharing : Sharing
+    active : collection of Colocation
+        The ties that the plan keeps.
+    why : dict of Colocation to str
+        Why a tie is not among them.
+    """
+    reasons = {**sharing.against_policy, **why}
+    return tuple(_decision(c, active, reasons) for c in sharing.candidates)
 
 
-def tied_buffers(flow: Dataflow, ties: Iterable[Colocation], min_part_alignment: int) -> list[Buffer]:
-    """The buffers that the ties name, checked to fit into each other."""
-    ties = list(ties)
-    parts = {t.part for t in ties}
-    ids = dict.fromkeys(i for t in ties for i in (t.part, t.whole))
-    buffers = {i: buffer_of(flow, flow.by_id[i], i in parts, min_part_alignment) for i in ids}
-    for t in ties:
-        t.check_between(buffers[t.part], buffers[t.whole])
-    return list(buffers.values())
+def _decision(c: Candidate, active: Collection[Colocation], reasons: Mapping[Colocation, str]) -> Decision:
+    placed = tuple(sorted({t.position for t in c.ties if t.colocation in active}))
+    left_out = [t for t in c.ties if t.position not in placed]
+    because = [*c.refused.values(), *(reasons.get(t.colocation, "left out by the solver") for t in left_out)]
+    reason = "; ".join(dict.fromkeys(because))
+    if c.share is Share.IN_PLACE:
+        outcome = Outcome.SHARED if placed else Outcome.REFUSED
+        return Decision(c.op.name, c.share, outcome, placed, reason="" if placed else reason)
+    copied = sum(n for k, n in enumerate(c.sizes) if k not in placed)
+    if copied == 0 and -1 not in c.refused:
+        return Decision(c.op.name, c.share, Outcome.SHARED, placed, c.nbytes)
+    outcome = Outcome.PARTIAL if placed else Outcome.REFUSED
+    return Decision(c.op.name, c.share, outcome, placed, c.nbytes, copied, reason)
 
 
-def _concats(flow: Dataflow) -> list[Op]:
-    return [op for op in flow.ops if op.kind is OpKind.CONCAT]
+def alignments(flow: Dataflow, ties: Collection[Colocation], min_part_alignment: int, exact: bool) -> dict[str, int]:
+    """The alignment of every tensor under ties, bytes.
+
+    Tensors that the ties put at places which are no multiples of the alignment cannot all keep it. Where the ties are
+    the ones that will be active (``exact``), one of those that are tied together does, the largest; a rigid one always
+    does. The others need that of their elements. Where the ties are still to be chosen, all of them may come to that.
+    """
+    import networkx as nx
+
+    needs = {t.id: t.alignment for t in flow.tensors}
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from((c.part, c.whole) for c in ties)
+    for component in nx.connected_components(graph):
+        members = [flow.by_id[i] for i in sorted(component)]
+        odd = {c.part for c in ties if c.part in component and c.at % flow.by_id[c.part].alignment}
+        loose = [t for t in members if not t.rigid] if odd else []
+        if exact and loose and len(loose) == len(members):
+            loose.remove(max(loose, key=lambda t: t.nbytes))
+        needs |= {t.id: t.itemsize for t in loose}
+    for c in ties:
+        if c.kind is Kind.SAME:
+            needs[c.part] = math.lcm(needs[c.part], min_part_alignment)
+    return needs
 
 
-def _copied(flow: Dataflow, op: Op) -> int:
-    return flow.by_id[op.writes[0]].nbytes
+class _Refusals:
+    """The ties that the policy forbids, or that would let someone see bytes change that must not.
+
+    Ties are added one by one, those that save most first; one is refused if with it two tensors would show the same
+    bytes that the policy keeps apart, or a tensor would still show bytes of a buffer after it is written in place.
+    """
+
+    def __init__(self, flow: Dataflow, policy: Policy) -> None:
+        self.flow = flow
+        self.outputs = {flow.root(i).id for i in flow.outputs}
+        self.inputs = {t.id for t in flow.tensors if t.role is Role.INPUT}
+        self.apart_from_outputs: set[str] = set()
+        if not policy.alias_outputs:
+            self.apart_from_outputs |= self.outputs
+        if not policy.alias_outputs or policy.feedback_safe:
+            self.apart_from_outputs |= self.inputs
+        self.least = policy.min_part_alignment
+        self.special = self.outputs | self.inputs | flow.mutated
+        self.ties: dict[str, list[tuple[str, int]]] = defaultdict(list)
+
+    def refuse(self, candidates: Iterable[Candidate]) -> dict[Colocation, str]:
+        """The refused ties, with reasons."""
+        same = [t for c in candidates for t in c.ties if t.colocation.kind is Kind.SAME]
+        refused = {}
+        for tie in sorted(same, key=_most_saved_first):
+            c = tie.colocation
+            self.ties[c.part].append((c.whole, -c.at))
+            self.ties[c.whole].append((c.part, c.at))
+            if why := self._misplaced(c) or self._violation(c.part):
+                refused[c] = why
+                self.ties[c.part].pop()
+                self.ties[c.whole].pop()
+        return refused
+
+    def _misplaced(self, c: Colocation) -> str:
+        if c.at % self.least:
+            return f"its place, {c.at} bytes into {c.whole!r}, is no multiple of {self.least}"
+        return ""
+
+    def _violation(self, start: str) -> str:
+        """What is wrong in the component of ``start``; empty if nothing is."""
+        places = {start: 0}
+        todo = [start]
+        while todo:
+            here = todo.pop()
+            for there, at in self.ties[here]:
+                if there not in places:
+                    places[there] = places[here] + at
+                    todo.append(there)
+        for a in places:
+            if a not in self.special:
+                continue
+            for b in places:
+                if a != b and self._overlap(places, a, b) and (why := self._clash(a, b)):
+                    return why
+        return ""
+
+    def _overlap(self, places: Mapping[str, int], a: str, b: str) -> bool:
+        one, other = self.flow.by_id[a], self.flow.by_id[b]
+        return places[a] < places[b] + other.nbytes and places[b] < places[a] + one.nbytes
+
+    def _clash(self, a: str, b: str) -> str:
+        if a in self.outputs and b in self.apart_from_outputs:
+            return f"output {a!r} would show bytes of {'input' if b in self.inputs else 'output'} {b!r}"
+        written = self.flow.first_mutation.get(a)
+        if written is not None and self.flow.lifetimes[b][1] > written:
+            return f"{b!r} would show bytes of {a!r} after {a!r} is written in place"
+        return ""
 
 
-def _candidate(flow: Dataflow, op: Op) -> _Candidate:
-    """The ties that elide this concat, by the rules that look at it alone."""
-    whole = flow.by_id[op.writes[0]]
-    parts = [flow.by_id[i] for i in op.reads if flow.by_id[i].nbytes]
-    _check_whole(flow, op, whole)
-    inner = math.prod(whole.shape[d] for d in whole.dim_order[whole.dim_order.index(op.axis) + 1 :])
-    ties: list[Colocation] = []
-    at = 0
-    for part in parts:
-        _check_part(flow, part, whole, op.axis)
-        root = flow.root(part.id)
-        if any(t.part == root.id for t in ties):
-            raise Refused(f"duplicate: {root.id!r} is a part twice")
-        if root.nbytes != part.nbytes:
-            raise Refused(f"part {part.id!r} is a view of {root.id!r} with another size")
-        ties.append(Colocation(root.id, flow.root(whole.id).id, at))
-        at += part.shape[op.axis] * inner * part.itemsize
-    if at != whole.nbytes:
-        raise Refused(f"the parts hold {at} bytes, the result {whole.nbytes}")
-    return _Candidate(op, tuple(ties), whole.nbytes)
-
-
-def _check_whole(flow: Dataflow, op: Op, whole: Tensor) -> None:
-    _check_tensor(flow, whole, "result")
-    outer = [d for d in whole.dim_order[: whole.dim_order.index(op.axis)] if whole.shape[d] != 1]
-    if outer:
-        raise Refused(
-            f"not contiguous: dimension {outer[0]} of extent {whole.shape[outer[0]]} lies outside the concat's "
-            f"dimension {op.axis} in dim_order {list(whole.dim_order)}"
-        )
-
-
-def _check_part(flow: Dataflow, part: Tensor, whole: Tensor, axis: int) -> None:
-    root = flow.root(part.id)
-    if root.role is Role.CONSTANT:
-        raise Refused(f"part {part.id!r} is a constant")
-    if root.role is Role.STATE:
-        raise Refused(f"part {part.id!r} is a mutable buffer")
-    _check_tensor(flow, part, "part")
-    if part.dtype != whole.dtype:
-        raise Refused(f"mixed dtype: part {part.id!r} is {part.dtype}, the result {whole.dtype}")
-    if part.dim_order != whole.dim_order:
-        raise Refused(
-            f"mixed dim_order: part {part.id!r} has {list(part.dim_order)}, the result {list(whole.dim_order)}"
-        )
-    if root.arena != flow.root(whole.id).arena:
-        raise Refused(f"part {part.id!r} is planned into arena {root.arena}, the result into another")
-
-
-def _check_tensor(flow: Dataflow, t: Tensor, what: str) -> None:
-    root = flow.root(t.id)
-    op = flow.writer.get(root.id)
-    if root.role is Role.REGION or (op is not None and op.kind is OpKind.CONTROL_FLOW):
-        raise Refused(f"{what} {t.id!r} is an output of control flow")
-    if not t.static or not root.static:
-        raise Refused(f"{what} {t.id!r} has a dynamic shape")
-    if root.arena is None:
-        raise Refused(f"{what} {t.id!r} is not memory-planned")
-    if root.id in flow.mutated:
-        raise Refused(f"{what} {t.id!r} is written in place")
+def _most_saved_first(tie: Tie) -> int:
+    return -(tie.colocation.saves or 0)

@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 
 from planner import api
 from planner.executorch.graph import read_graph
+from planner.sharing import Policy
 from solvers.run import Options
 
 
@@ -41,7 +42,8 @@ def arena_algorithm(
     graph = read_graph(graph_module, specs, graph_signature, alignment, regions=False)
     below = getattr(graph_module, "input_mem_buffer_sizes", None) or []
     reserved = {arena: int(size) for arena, size in enumerate(below) if size}
-    plan = api.plan(graph.flow, elide_concats=False, reserved=reserved, options=options)
+    nothing = Policy(frozenset(), why_not="a suite's member may not change the graph")
+    plan = api.plan(graph.flow, api.Request(nothing, reserved=reserved, options=options or Options()))
     sizes = [0] * (max([1, *plan.peaks]) + 1)
     for arena, peak in plan.peaks.items():
         sizes[arena] = peak + extra_padding

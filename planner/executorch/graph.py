@@ -15,6 +15,8 @@ from torch.fx import GraphModule, Node
 from planner.api import PlanningError
 from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
 from planner.executorch import nodes
+from planner.executorch.in_place import tolerant_operands
+from planner.executorch.views import view_of
 
 RELAXED_BACKENDS = frozenset({"XnnpackBackend"})
 """Delegates that were run on tensors at every element offset: theirs may be parts of others."""
@@ -34,6 +36,7 @@ def read_graph(
     signature: ExportGraphSignature | None,
     alignment: int,
     regions: bool = True,
+    branch: bool = False,
     relaxed_backends: Collection[str] = RELAXED_BACKENDS,
 ) -> ReadGraph:
     """Read a graph.
@@ -50,6 +53,8 @@ def read_graph(
         Bytes, of tensors that stand alone.
     regions : bool
         Give every control-flow op memory of its own for its branches. Otherwise they are someone else's business.
+    branch : bool
+        It is a submodule of control flow: its inputs are the caller's.
     relaxed_backends : collection of str
         Ids of backends whose tensors may lie at any element offset.
 
@@ -62,7 +67,7 @@ def read_graph(
     planner.api.PlanningError
         If a spec is to be placed that belongs to nothing in the graph.
     """
-    reader = _Reader(module, {id(s): s for s in specs}, signature, alignment, regions, relaxed_backends)
+    reader = _Reader(module, {id(s): s for s in specs}, signature, alignment, regions, branch, relaxed_backends)
     for node in module.graph.nodes:
         reader.read(node)
     for s in specs:
@@ -79,12 +84,14 @@ class _Reader:
         signature: ExportGraphSignature | None,
         alignment: int,
         regions: bool,
+        branch: bool,
         relaxed_backends: Collection[str],
     ) -> None:
         self.module = module
         self.planned = planned
         self.alignment = alignment
         self.regions = regions
+        self.branch = branch
         self.relaxed = relaxed_backends
         self.state_inputs = _mutable_buffers(signature)
         self.tensors: dict[str, Tensor] = {}
@@ -123,7 +130,9 @@ class _Reader:
     def _role(self, node: Node, spec: TensorSpec) -> Role:
         if node.target in self.state_inputs or (spec.const and id(spec) in self.planned):
             return Role.STATE
-        return Role.CONSTANT if spec.const else Role.INPUT
+        if spec.const:
+            return Role.CONSTANT
+        return Role.CALLER if self.branch else Role.INPUT
 
     def tensor(self, spec: TensorSpec, name: str, role: Role = Role.VALUE) -> tuple[str, ...]:
         """The ids of the tensors that a spec lies in; made on first sight, views with their base."""
@@ -185,16 +194,39 @@ class _Reader:
         mutates = [i for n in in_place for i in self.operand(n)]
         read_nodes = [n for n in nodes.operands(node) if n not in out and not nodes.is_alloc(n)]
         reads = [i for n in read_nodes for i in self.operand(n)]
-        kind, axis = OpKind.OPAQUE, 0
-        if node.target is torch.ops.aten.cat.out and len(writes) == 1:
-            parts = nodes.leaves(node.args[0])
-            reads = [i for n in parts for i in self.operand(n)]
-            rank = len(self.tensors[writes[0]].shape)
-            axis = nodes.integer_argument(node, 1, "dim", 0)
-            if rank and all(len(self.operand(n)) == 1 for n in parts):
-                kind, axis = OpKind.CONCAT, axis % rank
-        if writes or mutates or reads:
-            self.ops.append(Op(node.name, kind, tuple(reads), tuple(writes), tuple(mutates), axis, str(node.target)))
+        if not (writes or mutates or reads):
+            return
+        op = Op(node.name, OpKind.OPAQUE, tuple(reads), tuple(writes), tuple(mutates), target=str(node.target))
+        self.ops.append(self._concat(node, op) or self._view(node, op) or self._elementwise(node, op) or op)
+
+    def _concat(self, node: Node, op: Op) -> Op | None:
+        if node.target is not torch.ops.aten.cat.out or len(op.writes) != 1:
+            return None
+        parts = [self.operand(n) for n in nodes.leaves(node.args[0])]
+        rank = len(self.tensors[op.writes[0]].shape)
+        if not rank or any(len(p) != 1 for p in parts):
+            return None
+        axis = nodes.integer_argument(node, 1, "dim", 0) % rank
+        return replace(op, kind=OpKind.CONCAT, reads=tuple(i for p in parts for i in p), axis=axis)
+
+    def _view(self, node: Node, op: Op) -> Op | None:
+        view = view_of(node)
+        if view is None or len(op.writes) != len(view.starts):
+            return None
+        source = self.operand(view.source)
+        if len(source) != 1:
+            return None
+        reads = tuple(dict.fromkeys((*source, *op.reads)))
+        if view.axis is None:
+            return replace(op, kind=OpKind.RESHAPE, reads=reads)
+        return replace(
+            op, kind=OpKind.SLICE, reads=reads, axis=view.axis, starts=view.starts, drops_axis=view.drops_axis
+        )
+
+    def _elementwise(self, node: Node, op: Op) -> Op | None:
+        operands = [self.operand(n) for n in tolerant_operands(node)]
+        tolerates = tuple(ids[0] for ids in operands if len(ids) == 1)
+        return replace(op, tolerates=tolerates) if tolerates and len(op.writes) == 1 else None
 
     def _delegate(self, node: Node) -> None:
         reads = [i for n in nodes.operands(node) for i in self.operand(n)]

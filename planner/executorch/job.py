@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
 from executorch.exir.tensor import TensorSpec
@@ -15,11 +15,11 @@ from planner import api
 from planner.executorch.branches import move_branches, shift_branches
 from planner.executorch.graph import ReadGraph, read_graph
 from planner.executorch.report import GraphReport, report_of
-from planner.executorch.rewrite import Elision, refresh_output_specs
+from planner.executorch.rewrite import Rewrite, refresh_output_specs
+from planner.executorch.state import WriteBacks
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, Trace, replay
 from solvers.buffers import ProblemError
-from solvers.run import Options
 from solvers.verify import VerificationError
 
 REFUSALS = (api.PlanningError, ProblemError, ReplayError, VerificationError)
@@ -31,24 +31,23 @@ class ArenaWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked of the pass. ``why_not`` is the reason that concats get where sharing is off."""
+    """What the user asked of the pass."""
 
-    options: Options
-    elide_concats: bool
-    why_not: str
-    strict: bool
-    min_part_alignment: int
+    request: api.Request = api.Request()
+    strict: bool = False
+    move_write_backs: bool = True
 
 
 @dataclass(frozen=True)
 class Call:
-    """The arguments with which stock calls a planning algorithm."""
+    """The arguments with which stock calls a planning algorithm; ``branch`` if for a submodule of control flow."""
 
     alignment: int
     specs: Sequence[TensorSpec]
     module: GraphModule
     signature: ExportGraphSignature | None
     extra_padding: int
+    branch: bool = False
 
 
 class Job:
@@ -65,8 +64,8 @@ class Job:
     ----------
     before : Trace
         The program as it was.
-    elided : bool
-        Are there concats that no longer run?
+    changed : bool
+        Do tensors lie where stock's own verifier does not expect them?
     """
 
     def __init__(self, name: str, call: Call, settings: Settings) -> None:
@@ -74,7 +73,7 @@ class Job:
         self.call = call
         self.settings = settings
         self.before: Trace = trace(call.module, call.signature, control_flow_memory=False)
-        self.elided = False
+        self.changed = False
         self.refused: list[str] = []
 
     def run(self) -> GraphReport:
@@ -85,35 +84,39 @@ class Job:
         planner.api.PlanningError
             If none does; in strict mode, if the first does not.
         """
-        call = self.call
-        try:
-            graph = read_graph(call.module, call.specs, call.signature, call.alignment)
-        except REFUSALS as error:
-            self._fall_back(f"the graph cannot be read: {error}")
-            return self._stock()
-        refresh_output_specs(call.module)
-        for share in (True, False) if self.settings.elide_concats else (False,):
+        for share in (True, False) if self._may_share() else (False,):
+            write_backs = WriteBacks(self.call.module, self.call.signature) if share and self._may_move() else None
             try:
-                return self._attempt(graph, share)
+                return self._attempt(share, write_backs)
             except REFUSALS as error:
                 self._fall_back(f"the plan {'with' if share else 'without'} sharing was refused: {error}")
+                if write_backs:
+                    write_backs.undo()
         return self._stock()
 
-    def _attempt(self, graph: ReadGraph, share: bool) -> GraphReport:
+    def _may_share(self) -> bool:
+        return bool(self.settings.request.policy.share) or self._may_move()
+
+    def _may_move(self) -> bool:
+        return self.settings.move_write_backs and not self.call.branch
+
+    def _attempt(self, share: bool, write_backs: WriteBacks | None) -> GraphReport:
         call = self.call
-        plan = api.plan(
-            graph.flow,
-            elide_concats=share,
-            min_part_alignment=self.settings.min_part_alignment,
-            why_not=self.settings.why_not,
-            options=self.settings.options,
-        )
+        graph = read_graph(call.module, call.specs, call.signature, call.alignment, branch=call.branch)
+        refresh_output_specs(call.module)
+        request = self.settings.request
+        if request.policy.share and not share:
+            policy = replace(request.policy, share=frozenset(), why_not="the plan with sharing was refused")
+            request = replace(request, policy=policy)
+        plan = api.plan(graph.flow, request)
         self._write(plan, graph)
         self._judge(plan)
+        moved = tuple(write_backs.moved) if write_backs else ()
+        self.changed |= bool(plan.active or moved)
         sizes = [0] * (max([1, *plan.peaks]) + 1)
         for arena, peak in plan.peaks.items():
             sizes[arena] = peak + call.extra_padding
-        return report_of(self.name, plan, sizes, self.refused)
+        return report_of(self.name, plan, sizes, self.refused, moved)
 
     def _write(self, plan: api.Plan, graph: ReadGraph) -> None:
         """Write the offsets to the specs."""
@@ -129,15 +132,14 @@ class Job:
         """The second judge, on the program as it will run. Once it agrees there is no way back."""
         module = self.call.module
         moves = move_branches(plan, module)
-        elision = Elision(module, plan.sharing.elided)
+        rewrite = Rewrite(module, plan.decisions)
         try:
-            replay(self.before, trace(module, self.call.signature, elision.names))
+            replay(self.before, trace(module, self.call.signature, rewrite.names))
         except ReplayError:
-            elision.undo()
+            rewrite.undo()
             shift_branches(module, moves, -1)
             raise
-        self.elided = bool(elision.names)
-        elision.commit()
+        rewrite.commit()
 
     def _fall_back(self, why: str) -> None:
         if self.settings.strict:

@@ -112,3 +112,18 @@ def written_arguments(node: Node) -> tuple[list[Node], list[Node]]:
         given = node.kwargs.get(arg.name, node.args[position] if position < len(node.args) else None)
         (out if arg.is_out else in_place).extend(leaves(given))
     return out, in_place
+
+
+def strides(spec: TensorSpec) -> list[int]:
+    """Elements between neighbours along each dimension of a dense tensor, from its dim_order."""
+    out = [0] * len(spec.shape)
+    step = 1
+    for d in reversed([int(d) for d in spec.dim_order]):
+        out[d] = step
+        step *= int(spec.shape[d])
+    return out
+
+
+def itemsize(spec: TensorSpec) -> int:
+    """Bytes per element."""
+    return torch.empty((), dtype=spec.dtype).element_size()

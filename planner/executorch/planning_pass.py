@@ -4,8 +4,9 @@ In place of stock's pass::
 
     ExecutorchBackendConfig(memory_planning_pass=arena_planning_pass())
 
-It fills the gap that stock planning leaves: the arena is proven smallest, and concats whose parts can be written in
-place are gone. If a judge refuses a plan it falls back to less: no sharing, then stock's plan, with a warning.
+It fills the gap that stock planning leaves: the arena is proven smallest; concats, slices and splits whose results are
+in place already are gone; elementwise results are written onto operands that die there; write-backs of buffers happen
+where their value is born. If a judge refuses a plan it falls back to less: no sharing, then stock's plan, with a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import functools
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -22,13 +22,16 @@ from executorch.exir.pass_base import PassResult
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
-from planner.api import PlanningError
+from planner.api import PlanningError, Request
+from planner.executorch import nodes
 from planner.executorch.job import ArenaWarning, Call, Job, Settings
 from planner.executorch.report import GraphReport
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, Trace, replay
+from planner.share_rules import Share
+from planner.sharing import Policy
 from solvers.run import Options
 
 log = logging.getLogger("arena")
@@ -65,7 +68,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         self._method, self._before = graph_module, None
         self.allow_lifetime_and_storage_overlap = False
         try:
-            result = super().run(graph_module, graph_signature)
+            result = self._run_stock(graph_module, graph_signature)
             if self._before is not None:  # once more, on the graph as it leaves, all devices together
                 replay(self._before, trace(graph_module, graph_signature))
         except ReplayError as error:
@@ -77,6 +80,21 @@ class ArenaPlanningPass(MemoryPlanningPass):
             self._methods += 1
         return result
 
+    def _run_stock(self, module: GraphModule, signature: ExportGraphSignature | None) -> PassResult:
+        """Stock's ``run``, which plans with `_plan_graph` and then checks that inputs and outputs are allocated.
+
+        That check fails for graphs that return, or take, no tensor at all (pytorch/executorch#22477, #22479). There is
+        nothing to allocate then; it is stock's last step.
+        """
+        try:
+            return super().run(module, signature)
+        except AssertionError as error:
+            without = {"graph_output_allocated not set": "output", "graph_input_allocated not set": "placeholder"}
+            op = without.get(str(error))
+            if op is None or any(nodes.specs_of(n) and not _constant(n) for n in module.graph.nodes if n.op == op):
+                raise
+            return PassResult(module, True)
+
     def _plan_graph(
         self,
         alignment: int,
@@ -86,15 +104,13 @@ class ArenaPlanningPass(MemoryPlanningPass):
         extra_padding: int,
     ) -> list[int]:
         """Stock calls this for every graph, branches first, and for every device."""
-        settings, name = self.settings, f"method {self._methods}"
-        if module is not self._method:
-            name = f"branch in {name}"
-            settings = replace(settings, elide_concats=False, why_not="inside a branch of control flow")
-        job = Job(name, Call(alignment, list(specs), module, signature, extra_padding), settings)
-        if module is self._method and self._before is None:
+        branch = module is not self._method
+        name = f"branch in method {self._methods}" if branch else f"method {self._methods}"
+        job = Job(name, Call(alignment, list(specs), module, signature, extra_padding, branch), self.settings)
+        if not branch and self._before is None:
             self._before = job.before
         report = job.run()
-        self.allow_lifetime_and_storage_overlap |= job.elided  # parts lie inside their wholes
+        self.allow_lifetime_and_storage_overlap |= job.changed  # tensors share storage, or die earlier
         self.reports.append(report)
         log.info("%s", report)
         return list(report.buffer_sizes)
@@ -103,6 +119,9 @@ class ArenaPlanningPass(MemoryPlanningPass):
 def arena_planning_pass(
     time_limit: float = 10.0,
     elide_concats: bool = True,
+    elide_views: bool = True,
+    in_place: bool = True,
+    move_write_backs: bool = True,
     workers: int = 0,
     alignment: int = 16,
     alloc_graph_input: bool = True,
@@ -110,6 +129,9 @@ def arena_planning_pass(
     alloc_mutable_buffers: bool = True,
     share_mutable_buffers: bool = False,
     min_part_alignment: int = 1,
+    alias_outputs: bool = False,
+    preserve_inputs: bool = False,
+    feedback_safe: bool = False,
     seed: int = 0,
     debug: bool = False,
     strict: bool = False,
@@ -122,6 +144,12 @@ def arena_planning_pass(
         Seconds of search per graph; most need milliseconds.
     elide_concats : bool
         Let the parts of concats be written where the concat would have copied them.
+    elide_views : bool
+        Let slices, selects, splits, squeezes and the like show the bytes of what they are cut from.
+    in_place : bool
+        Let elementwise ops write their result onto an operand that dies there.
+    move_write_backs : bool
+        Copy new values of mutable buffers back where they are born, not at the end of the graph.
     workers : int
         Threads; 0 means one per core.
     alignment : int
@@ -129,8 +157,17 @@ def arena_planning_pass(
     alloc_graph_input, alloc_graph_output, alloc_mutable_buffers, share_mutable_buffers : bool
         As in stock's ``MemoryPlanningPass``.
     min_part_alignment : int
-        Bytes; a part lies at a multiple of this and of its element size, or the concat runs. For targets whose kernels
+        Bytes; a part lies at a multiple of this and of its element size, or it is copied. For targets whose kernels
         want aligned data.
+    alias_outputs : bool
+        Let outputs share bytes with each other or with an input. Values are right, but a caller that writes into one
+        changes the other.
+    preserve_inputs : bool
+        Planned inputs are intact at the end of a run: the program can be run again without setting them. Stock does
+        not promise it.
+    feedback_safe : bool
+        No output lies on an input, so that a caller may hand an output in as an input of the next run. Stock does not
+        promise it.
     seed : int
         Of the search.
     debug : bool
@@ -154,15 +191,29 @@ def arena_planning_pass(
     if time_limit < 0 or workers < 0:
         raise ValueError(f"time_limit is {time_limit}, workers is {workers}: neither may be negative")
     _warn_if_untested()
-    why_not = "debug: intermediate outputs stay valid" if debug else "elision is switched off"
+    wanted = {Share.CONCAT: elide_concats, Share.VIEW: elide_views, Share.IN_PLACE: in_place}
+    policy = Policy(
+        frozenset(share for share, on in wanted.items() if on and not debug),
+        alias_outputs,
+        preserve_inputs,
+        feedback_safe,
+        min_part_alignment,
+        "debug: intermediate outputs stay valid" if debug else "switched off",
+    )
+    request = Request(policy, options=Options(time_limit, workers, seed))
     return ArenaPlanningPass(
-        Settings(Options(time_limit, workers, seed), elide_concats and not debug, why_not, strict, min_part_alignment),
+        Settings(request, strict, move_write_backs and not debug),
         alloc_graph_input=alloc_graph_input,
         alloc_graph_output=alloc_graph_output,
         alloc_mutable_buffers=alloc_mutable_buffers,
         share_mutable_buffers=share_mutable_buffers,
         alignment=alignment,
     )
+
+
+def _constant(node: Node) -> bool:
+    """Has the node constants only, a weight for instance?"""
+    return all(s.const for s in nodes.specs_of(node))
 
 
 @functools.cache

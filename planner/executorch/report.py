@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from planner.api import Plan
-from planner.sharing import Decision
+from planner.share_rules import Share
+from planner.sharing import Decision, Outcome
 from solvers.result import Status
 
 
@@ -36,13 +38,15 @@ class GraphReport:
     arenas : tuple of ArenaReport
         Empty if stock's plan was taken.
     decisions : tuple of Decision
-        One per concat: elided, or refused with the reason.
+        One per concat, view and elementwise op: shared, copied in part, or refused with the reason.
     fallbacks : tuple of str
         What was given up, and why.
     buffer_sizes : tuple of int
         As handed to ExecuTorch, by mem_id, with its padding.
     wall_time : float
         Seconds.
+    write_backs : tuple of str
+        Names of the ``copy_`` nodes that were moved to where their value is born.
     """
 
     graph: str
@@ -51,18 +55,22 @@ class GraphReport:
     fallbacks: tuple[str, ...]
     buffer_sizes: tuple[int, ...]
     wall_time: float
+    write_backs: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
-        """Optimal if every arena is proven smallest for the concats that are elided; feasible if stock's plan was
-        taken."""
+        """Optimal if every arena is proven smallest, whatever is shared; feasible if stock's plan was taken."""
         proven = bool(self.arenas) and all(a.status is Status.OPTIMAL for a in self.arenas)
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
     @property
     def elided(self) -> tuple[str, ...]:
-        """Names of the concats that no longer run."""
+        """Names of the concats and views that no longer run as they were."""
         return tuple(d.op for d in self.decisions if d.elided)
+
+    def of(self, share: Share) -> tuple[Decision, ...]:
+        """The decisions on ops of one kind."""
+        return tuple(d for d in self.decisions if d.share is share)
 
     def __str__(self) -> str:
         arenas = "; ".join(
@@ -70,15 +78,26 @@ class GraphReport:
             for a in self.arenas
         )
         lines = [f"{self.graph}: {arenas or 'stock plan'} ({self.wall_time:.2f} s)"]
-        if self.decisions:
-            lines.append(f"  {len(self.elided)} of {len(self.decisions)} concats elided")
-        lines += [f"  {d.op} stays: {d.reason}" for d in self.decisions if not d.elided]
+        for share in Share:
+            if decisions := self.of(share):
+                count = Counter(d.outcome for d in decisions)
+                lines.append(f"  {share}: " + ", ".join(f"{count[o]} {o}" for o in Outcome if count[o]))
+        for d in self.decisions:
+            if d.reason:
+                bytes_left = f", {d.copied} of {d.nbytes} bytes" if d.outcome is Outcome.PARTIAL else ""
+                lines.append(f"    {d.op} {d.outcome}{bytes_left}: {d.reason}")
+        if self.write_backs:
+            lines.append(f"  {len(self.write_backs)} write-backs moved to where their value is born")
         lines += [f"  fell back: {f}" for f in self.fallbacks]
         return "\n".join(lines)
 
 
-def report_of(graph: str, plan: Plan, buffer_sizes: list[int], fallbacks: list[str]) -> GraphReport:
+def report_of(
+    graph: str, plan: Plan, buffer_sizes: list[int], fallbacks: list[str], write_backs: tuple[str, ...]
+) -> GraphReport:
     """The report of a plan that was written back."""
     arenas = tuple(ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver) for m, r in plan.results.items())
     everything = (*fallbacks, *plan.fallbacks)
-    return GraphReport(graph, arenas, plan.sharing.decisions, everything, tuple(buffer_sizes), plan.wall_time)
+    return GraphReport(
+        graph, arenas, plan.decisions, everything, tuple(buffer_sizes), plan.wall_time, write_backs
+    )

@@ -1,61 +1,152 @@
-"""Changes to a graph: concats are taken out, or left in after all; stale specs of the output node are replaced."""
+"""Changes to a graph once a plan is made: copies are taken out, or replaced by smaller ones; stale specs go.
+
+All can be undone until `Rewrite.commit`.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Iterable
 
+import torch
+from executorch.exir import memory
 from executorch.exir.tensor import TensorSpec
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_map_only
 
 from planner.executorch import nodes
+from planner.executorch.views import View, view_of
+from planner.share_rules import Share
+from planner.sharing import Decision, Outcome
+
+aten = torch.ops.aten
 
 
-class Elision:
-    """Concats replaced by ``getitem([result, *parts], 0)``, for which the emitter makes no instruction.
+class Rewrite:
+    """Concats and views replaced by ``getitem([result, *operands], 0)``, for which the emitter makes no instruction.
 
-    The parts stay among the arguments, so that the data dependence is still in the graph. The concats stay, unused,
+    What is not in place is copied there by ``clone`` (a part of a concat) or ``slice_copy`` (a result of a view). The
+    operands stay among the arguments, so that the data dependence is still in the graph. The old nodes stay, unused,
     until `commit` erases them, so that `undo` can bring them back.
 
     Parameters
     ----------
     module : GraphModule
-    names : collection of str
-        Names of the concat nodes to elide.
+        With the plan's offsets in its specs.
+    decisions : iterable of Decision
     """
 
-    def __init__(self, module: GraphModule, names: Collection[str]) -> None:
+    def __init__(self, module: GraphModule, decisions: Iterable[Decision]) -> None:
         self.module = module
-        self.replaced = [(n, self._stand_in(n)) for n in list(module.graph.nodes) if n.name in names]
+        self.added: list[Node] = []
+        self.replaced: list[tuple[Node, Node]] = []
+        elided = {d.op: d for d in decisions if d.elided}
+        for node in list(module.graph.nodes):
+            if node.name in elided:
+                self._replace(node, elided[node.name])
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the concats that no longer count."""
-        return frozenset(cat.name for cat, _ in self.replaced)
+        """Names of the nodes that no longer count."""
+        return frozenset(old.name for old, _ in self.replaced)
 
-    def _stand_in(self, cat: Node) -> Node:
-        graph = self.module.graph
-        with graph.inserting_before(cat):
-            stand_in = graph.call_function(operator.getitem, ([cat.kwargs["out"], *cat.args[0]], 0))  # type: ignore[misc]
-        stand_in.meta = dict(cat.meta)
-        cat.replace_all_uses_with(stand_in)
-        return stand_in
+    def _replace(self, node: Node, decision: Decision) -> None:
+        with self.module.graph.inserting_before(node):
+            if decision.share is Share.CONCAT:
+                operands = self._parts(node, decision)
+            else:
+                view = view_of(node)
+                assert view is not None  # else there was nothing to decide
+                operands = [view.source]
+                if decision.outcome is Outcome.PARTIAL:
+                    self._copy_results(node, view, decision)
+            stand_in = self._add(operator.getitem, ([node.kwargs["out"], *operands], 0))
+        stand_in.meta = dict(node.meta)
+        node.replace_all_uses_with(stand_in)
+        self.replaced.append((node, stand_in))
+
+    def _parts(self, cat: Node, decision: Decision) -> list[Node]:
+        """The concat's parts; those that are not in place are cloned into their slots."""
+        (out,) = nodes.specs_of(cat)
+        dim = nodes.integer_argument(cat, 1, "dim", 0)
+        inner = nodes.strides(out)[dim % len(out.shape)] * nodes.itemsize(out)
+        parts, along = [], 0
+        for k, part in enumerate(nodes.leaves(cat.args[0])):
+            (spec,) = nodes.specs_of(part)
+            if spec.nbytes() and k not in decision.placed:
+                slot = _slot(spec, out, along * inner)
+                alloc = self._alloc(slot)
+                part = self._add(_clone_to(slot), (part,), {**_clone_arguments(slot), "out": alloc}, slot)
+            parts.append(part)
+            along += int(spec.shape[dim % len(spec.shape)]) if spec.nbytes() else 0
+        return parts
+
+    def _copy_results(self, node: Node, view: View, decision: Decision) -> None:
+        """The results of a split that are not in place are copied one by one."""
+        assert view.axis is not None  # a reshape has one result
+        for k, (spec, start) in enumerate(zip(nodes.specs_of(node), view.starts, strict=True)):
+            if not spec.nbytes() or k in decision.placed:
+                continue
+            out = self._add(operator.getitem, (node.kwargs["out"], k), {}, spec)
+            if view.drops_axis:
+                self._add(aten.select_copy.int_out, (view.source, view.axis, start), {"out": out}, spec)
+            else:
+                stop = start + int(spec.shape[view.axis])
+                self._add(aten.slice_copy.Tensor_out, (view.source, view.axis, start, stop), {"out": out}, spec)
+
+    def _alloc(self, spec: TensorSpec) -> Node:
+        return self._add(memory.alloc, ((tuple(spec.shape), spec.dtype),), {}, spec)
+
+    def _add(
+        self,
+        target: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object] | None = None,
+        spec: TensorSpec | None = None,
+    ) -> Node:
+        node = self.module.graph.call_function(target, args, kwargs)  # type: ignore[arg-type]
+        if spec is not None:
+            node.meta["spec"] = spec
+            node.meta["val"] = torch.empty(tuple(spec.shape), dtype=spec.dtype, device="meta")
+        self.added.append(node)
+        return node
 
     def commit(self) -> None:
-        """Erase the concats: as many nodes as before are left, in the same order."""
-        for cat, _ in reversed(self.replaced):
-            self.module.graph.erase_node(cat)
+        """Erase the old nodes."""
+        for old, _ in reversed(self.replaced):
+            self.module.graph.erase_node(old)
         if self.replaced:
             self.module.recompile()
-        self.replaced = []
+        self.replaced, self.added = [], []
 
     def undo(self) -> None:
-        """Use the concats again."""
-        for cat, stand_in in reversed(self.replaced):
-            stand_in.replace_all_uses_with(cat)
-            self.module.graph.erase_node(stand_in)
-        self.replaced = []
+        """Use the old nodes again."""
+        for old, stand_in in reversed(self.replaced):
+            stand_in.replace_all_uses_with(old)
+        for node in reversed(self.added):
+            self.module.graph.erase_node(node)
+        self.replaced, self.added = [], []
+
+
+def _slot(part: TensorSpec, whole: TensorSpec, at: int) -> TensorSpec:
+    """The place of a part in the whole, as a tensor of its own."""
+    slot = TensorSpec(part.dtype, torch.Size(part.shape))
+    slot.stride, slot.dim_order = part.stride, part.dim_order
+    slot.mem_id, slot.mem_offset = whole.mem_id, whole.mem_offset + at
+    slot.lifetime = list(whole.lifetime)
+    slot.device, slot.device_index = whole.device, whole.device_index
+    slot.realign(1)
+    return slot
+
+
+def _clone_to(spec: TensorSpec) -> Callable[..., object]:
+    """The kernel that copies a tensor of this layout: plain ``clone`` knows only the usual one."""
+    usual = [int(d) for d in spec.dim_order] == list(range(len(spec.shape)))
+    return aten.clone.out if usual else torch.ops.dim_order_ops._clone_dim_order.out
+
+
+def _clone_arguments(spec: TensorSpec) -> dict[str, object]:
+    return {} if _clone_to(spec) is aten.clone.out else {"dim_order": [int(d) for d in spec.dim_order]}
 
 
 def refresh_output_specs(module: GraphModule) -> None:

@@ -1,6 +1,6 @@
 """From an ExecuTorch graph to a `Trace` for the replay: what each instruction reads and writes, and where.
 
-Taken from operator schemas and specs alone. What a concat does to bytes is derived from strides.
+Taken from operator schemas and specs alone. What a concat or a view does to bytes is derived from strides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
 from planner.executorch import nodes
-from planner.replay import Place, Ref, Step, Trace
+from planner.executorch.in_place import tolerant_operands
+from planner.executorch.views import View, view_of
+from planner.replay import Move, Place, Ref, Step, Trace
 
 
 def trace(
@@ -81,33 +83,41 @@ class _Tracer:
         out, in_place = nodes.written_arguments(node)
         if nodes.is_control_flow(node) and self.control_flow_memory:
             return self._control_flow(node)
-        reads = [r for n in nodes.operands(node) if n not in out and n not in in_place for r in self.refs(n)]
+        read_nodes = [n for n in nodes.operands(node) if n not in out and n not in in_place]
+        reads = [r for n in read_nodes for r in self.refs(n)]
         mutates = [r for n in in_place for r in self.refs(n)]
         writes = [] if in_place else self.refs(node)
         if not (reads or writes or mutates):
             return None
-        moved = self._moved(node) if node.target is torch.ops.aten.cat.out else None
-        return Step(node.name, tuple(reads), tuple(writes), tuple(mutates), moved)
+        moved = self._moved(node, reads, writes)
+        if moved is None and node.target is torch.ops.aten.copy_.default:
+            moved = _write_back(node)
+            if moved is not None:
+                writes, mutates = mutates, []
+        exact = tolerant_operands(node)
+        elementwise = tuple(k for k, n in enumerate(read_nodes) if n in exact and _alike(n, node))
+        if len(read_nodes) != len(reads):
+            elementwise = ()
+        return Step(node.name, tuple(reads), tuple(writes), tuple(mutates), moved, elementwise)
 
-    def _moved(self, node: Node) -> tuple[tuple[int, int], ...] | None:
-        """For a concat whose parts land in one piece each: their byte offsets and lengths in the result."""
-        (out,) = nodes.specs_of(node)
-        dim = nodes.integer_argument(node, 1, "dim", 0)
-        moved, along = [], 0
-        for n in nodes.leaves(node.args[0]):
-            (part,) = nodes.specs_of(n)
-            if part.nbytes() == 0:
-                moved.append((0, 0))
-                continue
-            shape, into = [int(x) for x in part.shape], _strides(out)
-            axis = dim % len(shape)
-            steps = [(x, s, t) for x, s, t in zip(shape, _strides(part), into, strict=True) if x > 1]
-            if part.dtype != out.dtype or any(s != t for _, s, t in steps):
+    def _moved(self, node: Node, reads: Sequence[Ref], writes: Sequence[Ref]) -> tuple[Move, ...] | None:
+        """What a node copies, if that is all that it does and every result comes out of one piece."""
+        if node.target is torch.ops.aten.cat.out:
+            return _concatenated(node)
+        view = view_of(node)
+        if view is None or len(nodes.specs_of(view.source)) != 1:
+            return None
+        (source,), outs = nodes.specs_of(view.source), nodes.specs_of(node)
+        if not _static([source, *outs]) or len(outs) != len(view.starts):
+            return None
+        read = [r.name for r in reads].index(view.source.name)
+        moves = []
+        for k, (out, start) in enumerate(zip(outs, view.starts, strict=True)):
+            at = _cut_from(source, out, view, start)
+            if at is None:
                 return None
-            size = torch.empty((), dtype=part.dtype).element_size()
-            moved.append((along * into[axis] * size, int(part.nbytes())))
-            along += shape[axis]
-        return tuple(moved) if sum(n for _, n in moved) == int(out.nbytes()) else None
+            moves.append(Move(read, at, k, 0, int(out.nbytes())))
+        return tuple(moves)
 
     def _control_flow(self, node: Node) -> Step:
         reads = tuple(r for n in nodes.operands(node) for r in self.refs(n))
@@ -128,17 +138,70 @@ class _Tracer:
                 self.moved_to[id(spec)] = tuple(sorted(places))
         writes = tuple(self.refs(node))
         ranges = tuple((arena, low, high) for arena, (low, high) in scratch.items())
-        return Step(node.name, reads, writes, (), None, ranges)
+        return Step(node.name, reads, writes, scratch=ranges)
 
 
-def _strides(spec: TensorSpec) -> list[int]:
-    """Elements between neighbours along each dimension of a dense tensor, from its dim_order."""
-    strides = [0] * len(spec.shape)
-    step = 1
-    for d in reversed([int(d) for d in spec.dim_order]):
-        strides[d] = step
-        step *= int(spec.shape[d])
-    return strides
+def _concatenated(node: Node) -> tuple[Move, ...] | None:
+    """What a concat moves, if its parts land in one piece each."""
+    (out,) = nodes.specs_of(node)
+    dim = nodes.integer_argument(node, 1, "dim", 0)
+    moves, along, total = [], 0, 0
+    if not _static([out, *(s for n in nodes.leaves(node.args[0]) for s in nodes.specs_of(n))]):
+        return None
+    for k, n in enumerate(nodes.leaves(node.args[0])):
+        (part,) = nodes.specs_of(n)
+        if part.nbytes() == 0:
+            continue
+        axis = dim % len(part.shape)
+        if part.dtype != out.dtype or not _same_strides(part, out, range(len(part.shape))):
+            return None
+        moves.append(Move(k, 0, 0, along * nodes.strides(out)[axis] * nodes.itemsize(out), int(part.nbytes())))
+        along += int(part.shape[axis])
+        total += int(part.nbytes())
+    return tuple(moves) if total == int(out.nbytes()) else None
+
+
+def _cut_from(source: TensorSpec, out: TensorSpec, view: View, start: int) -> int | None:
+    """Where in the source's bytes a result lies in one piece; None if it does not."""
+    if source.dtype != out.dtype:
+        return None
+    if view.axis is None:
+        before = [(n, s) for n, s in zip(source.shape, nodes.strides(source), strict=True) if n != 1]
+        after = [(n, s) for n, s in zip(out.shape, nodes.strides(out), strict=True) if n != 1]
+        return 0 if before == after else None
+    lies_in = [d for d in range(len(source.shape)) if not (view.drops_axis and d == view.axis)]
+    if not _same_strides(out, source, lies_in):
+        return None
+    return start * nodes.strides(source)[view.axis] * nodes.itemsize(source) if out.nbytes() else 0
+
+
+def _write_back(node: Node) -> tuple[Move, ...] | None:
+    """What ``copy_`` moves, if the two tensors are laid out alike."""
+    target, value = node.args[0], node.args[1]
+    if not isinstance(target, Node) or not isinstance(value, Node) or not _alike(value, target):
+        return None
+    (spec,) = nodes.specs_of(value)
+    return (Move(0, 0, 0, 0, int(spec.nbytes())),)
+
+
+def _alike(one: Node, other: Node) -> bool:
+    """Have the two nodes one tensor each, of one dtype, shape and layout?"""
+    specs = [*nodes.specs_of(one), *nodes.specs_of(other)]
+    if len(specs) != 2 or specs[0].dtype != specs[1].dtype or list(specs[0].shape) != list(specs[1].shape):
+        return False
+    return _static(specs) and nodes.strides(specs[0]) == nodes.strides(specs[1])
+
+
+def _same_strides(inner: TensorSpec, outer: TensorSpec, dimensions: Sequence[int]) -> bool:
+    """Are neighbours in ``inner`` neighbours in ``outer``? ``dimensions`` maps the dimensions of ``inner``."""
+    into = nodes.strides(outer)
+    return all(
+        n == 1 or s == into[d] for n, s, d in zip(inner.shape, nodes.strides(inner), dimensions, strict=True)
+    )
+
+
+def _static(specs: Sequence[TensorSpec]) -> bool:
+    return all(s.is_static_shape_tensor for s in specs)
 
 
 def _all_specs(module: GraphModule) -> Sequence[TensorSpec]:

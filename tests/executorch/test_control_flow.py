@@ -8,6 +8,8 @@ from functorch.experimental.control_flow import map as torch_map
 
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import compare, lower, near, run_program, to_program
+from planner.share_rules import Share
+from planner.sharing import Outcome
 from tests.executorch.models import Function
 
 R = torch.randn
@@ -71,13 +73,25 @@ def test_stock_is_wrong_where_two_results_live_and_ours_is_right():
     assert c.ours_near_eager
 
 
-def test_concats_in_branches_stay_with_the_reason():
-    planning_pass = arena_planning_pass()
-    to_program(lower(Function(concats_inside), (INPUTS[0],)), planning_pass)
-    branches = [d for r in planning_pass.reports if r.graph.startswith("branch") for d in r.decisions]
-    assert branches
-    assert all("inside a branch" in d.reason for d in branches)
-    assert len(planning_pass.reports[-1].elided) == 1
+def test_branches_share_but_never_the_tensors_of_their_caller():
+    def branch(z):
+        a, b = (z * 2).relu().split(2)
+        return torch.cat([b.sin(), a, z[:1]])
+
+    def model(z):
+        return torch.cond(z.sum() > 0, branch, lambda z: torch.cat([z, z[:1]]), (z,)) * 2, z
+
+    planning_pass = arena_planning_pass(strict=True)
+    program = to_program(lower(Function(model), (INPUTS[0],)), planning_pass)
+    for (x,), got in zip([(x,) for x in INPUTS], run_program(program.buffer, *[(x,) for x in INPUTS]), strict=True):
+        assert near(got, model(x))
+    first, second, _ = planning_pass.reports
+    assert all(any(d.outcome is Outcome.SHARED for d in first.of(share)) for share in Share)
+    (partial,) = second.of(Share.CONCAT)
+    assert (partial.outcome, partial.copied) == (Outcome.PARTIAL, 16)
+    for d in (*first.decisions, *second.decisions):
+        if "aten_mul" in d.op or "slice" in d.op or d is partial:
+            assert "is an input of a branch: the caller's tensor" in d.reason
 
 
 def test_map():

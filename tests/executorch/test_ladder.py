@@ -11,9 +11,9 @@ from planner.api import PlanningError, plan
 from planner.dataflow import OpKind, Role
 from planner.executorch.algorithm import arena_algorithm
 from planner.executorch.graph import read_graph
-from planner.executorch.rewrite import Elision, refresh_output_specs
+from planner.executorch.rewrite import Rewrite, refresh_output_specs
 from planner.executorch.trace import trace
-from planner.replay import ReplayError, replay
+from planner.replay import Move, ReplayError, replay
 
 CAT = torch.ops.aten.cat.out
 
@@ -69,20 +69,23 @@ def test_a_spec_that_no_node_has_is_refused():
         read_graph(made.module, [*made.specs.values(), spec(3)], None, 16)
 
 
+BOTH = (Move(0, 0, 0, 0, 32), Move(1, 0, 0, 32, 32))
+
+
 @pytest.mark.parametrize(
     ("shape", "axis", "moved"),
     [
-        ((8,), 0, ((0, 32), (32, 32))),
-        ((1, 8), 1, ((0, 32), (32, 32))),
+        ((8,), 0, BOTH),
+        ((1, 8), 1, BOTH),
         ((2, 4), 1, None),
-        ((2, 4), 0, ((0, 32), (32, 32))),
+        ((2, 4), 0, BOTH),
     ],
 )
 def test_the_trace_says_what_a_concat_moves(shape, axis, moved):
     made = HandMade(shape=shape, axis=axis)
     steps = {s.name: s for s in trace(made.module, None).steps}
     assert steps["cat"].moved == moved
-    elided = plan(made.read().flow).sharing.elided
+    elided = plan(made.read().flow).elided
     assert elided == (("cat",) if moved else ())
 
 
@@ -93,9 +96,9 @@ def test_a_hand_made_graph_is_planned_rewritten_and_judged():
     planned = plan(read.flow)
     for s in made.specs.values():
         s.mem_id, s.mem_offset = planned.place(read.flow.root(read.ids[id(s)][0]).id)
-    elision = Elision(made.module, planned.sharing.elided)
-    replay(before, trace(made.module, None, elision.names))
-    elision.commit()
+    rewrite = Rewrite(made.module, planned.decisions)
+    replay(before, trace(made.module, None, rewrite.names))
+    rewrite.commit()
     made.graph.lint()
     assert not [n for n in made.graph.nodes if n.target is CAT]
     replay(before, trace(made.module, None))
@@ -104,11 +107,12 @@ def test_a_hand_made_graph_is_planned_rewritten_and_judged():
         replay(before, trace(made.module, None))
 
 
-def test_an_elision_can_be_undone():
+def test_a_rewrite_can_be_undone():
     made = HandMade()
     code = made.module.code
-    elision = Elision(made.module, {"cat"})
-    elision.undo()
+    planned = plan(made.read().flow)
+    assert planned.elided == ("cat",)
+    Rewrite(made.module, planned.decisions).undo()
     made.module.recompile()
     assert made.module.code == code
 

@@ -17,6 +17,8 @@ from planner.executorch import ArenaWarning, arena_algorithm, arena_planning_pas
 from planner.executorch import job as job_module
 from planner.executorch.compare import facts_of, lower, near, run_program, same_bits, to_program
 from planner.replay import ReplayError
+from planner.share_rules import Share
+from planner.sharing import Outcome
 from tests.executorch.models import Accumulator, Function, TwoConvolutions
 
 R, cat = torch.randn, torch.cat
@@ -86,18 +88,20 @@ def test_shared_mutable_buffers():
     assert [len(s) for s in sizes] == [3, 3]
     assert sizes[0][2] == sizes[1][2]
     assert [r.graph for r in planning_pass.reports] == ["method 0", "method 1"]
-    assert all(len(r.elided) == len(r.decisions) > 0 for r in planning_pass.reports)
+    assert all(len(r.elided) >= len(r.of(Share.CONCAT)) > 0 for r in planning_pass.reports)
 
 
 def test_share_mutable_buffers_with_one_method_runs():
     both(Accumulator(), [(R(4),) for _ in range(3)], share_mutable_buffers=True)
 
 
-def test_inputs_that_are_not_planned_are_no_parts():
+def test_inputs_that_are_not_planned_are_copied():
     function = Function(lambda x, y: cat([x.sin(), y, y.cos()]).exp())
     _, ours, planning_pass = both(function, [(R(4), R(4))] * 2, alloc_graph_input=False)
-    assert ours.concats == 1
-    assert "not memory-planned" in planning_pass.reports[0].decisions[0].reason
+    assert ours.concats == 0
+    (concat,) = planning_pass.reports[0].of(Share.CONCAT)
+    assert (concat.outcome, concat.copied) == (Outcome.PARTIAL, 16)
+    assert "is not memory-planned" in concat.reason
 
 
 def test_outputs_that_are_not_planned_are_no_wholes():
@@ -160,7 +164,7 @@ def test_custom_memory_ids_are_kept():
     x = R(8)
     program = to_program(lower(Banks(), (x,)), planning_pass)
     plan = program.executorch_program.execution_plan[0]
-    assert plan.non_const_buffer_sizes == [0, 96, 0, 64]
+    assert plan.non_const_buffer_sizes == [0, 64, 0, 64]
     assert [a.mem_id for a in planning_pass.reports[0].arenas] == [1, 3]
     assert near(run_program(program.buffer, (x,))[0], [Banks()(x)])
 
@@ -173,7 +177,7 @@ def test_debug_plans_without_sharing():
 
 
 def test_elision_can_be_switched_off():
-    planning_pass = arena_planning_pass(elide_concats=False)
+    planning_pass = arena_planning_pass(elide_concats=False, in_place=False)
     program = to_program(lower(Function(lambda x: cat([x.sin(), x.cos()]).exp()), (R(8),)), planning_pass)
     assert facts_of(program).concats == 1
 
@@ -181,10 +185,10 @@ def test_elision_can_be_switched_off():
 def test_a_minimum_alignment_binds_parts():
     function = Function(lambda x: cat([x[:3].sin(), x.cos()]).exp())
     edge = lower(function, (R(8),))
-    for alignment, elided in ((4, 1), (16, 0)):
+    for alignment, copied in ((4, 0), (16, 32)):
         planning_pass = arena_planning_pass(min_part_alignment=alignment)
         to_program(edge, planning_pass)
-        assert len(planning_pass.reports[0].elided) == elided
+        assert planning_pass.reports[0].of(Share.CONCAT)[0].copied == copied
 
 
 def test_a_suite_takes_the_algorithm():
@@ -201,7 +205,7 @@ def test_a_suite_takes_the_algorithm():
 def test_reports_are_logged(caplog):
     with caplog.at_level(logging.INFO, "arena"):
         to_program(lower(Function(lambda x: x.sin()), (R(8),)), arena_planning_pass())
-    assert "method 0: arena 1: 64 bytes, bound 64, gap 0.0%, optimal" in caplog.text
+    assert "method 0: arena 1: 32 bytes, bound 32, gap 0.0%, optimal" in caplog.text
 
 
 @pytest.mark.parametrize("times", [1, 2])

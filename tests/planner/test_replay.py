@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from planner.replay import Ref, ReplayError, Step, Trace, replay
+from planner.replay import Move, Ref, ReplayError, Step, Trace, replay
 
 N = 4  # bytes per tensor
 
@@ -22,7 +22,7 @@ def program(places, elide=True):
     steps = [
         Step("f", (r["x"],), (r["a"],)),
         Step("g", (r["x"],), (r["b"], r["spare"])),
-        Step("cat", (r["a"], r["b"]), (r["c"],), moved=((0, N), (N, N))),
+        Step("cat", (r["a"], r["b"]), (r["c"],), moved=(Move(0, 0, 0, 0, N), Move(1, 0, 0, N, N))),
         Step("h", (r["c"],), (r["y"],)),
         Step("k", (r["x"],), (r["z"],)),
     ]
@@ -65,7 +65,7 @@ def test_damage_is_caught(change, message):
 
 def test_an_op_that_does_more_than_copy_cannot_go():
     after = program(GOOD)
-    with pytest.raises(ReplayError, match="'h' is missing"):
+    with pytest.raises(ReplayError, match="'h', which is missing"):
         replay(BEFORE, dataclasses.replace(after, steps=tuple(s for s in after.steps if s.name != "h")))
 
 
@@ -81,10 +81,97 @@ def test_new_ops_other_orders_and_other_operands_are_caught():
             replay(BEFORE, dataclasses.replace(after, steps=steps))
 
 
+def test_the_last_op_cannot_go():
+    with pytest.raises(ReplayError, match="'k' is missing"):
+        replay(BEFORE, dataclasses.replace(program(GOOD), steps=program(GOOD).steps[:-1]))
+
+
 def test_a_concat_that_is_not_contiguous_cannot_go():
     steps = tuple(dataclasses.replace(s, moved=None) for s in BEFORE.steps)
-    with pytest.raises(ReplayError, match="'cat' is missing"):
+    with pytest.raises(ReplayError, match="'cat', which is missing"):
         replay(dataclasses.replace(BEFORE, steps=steps), program(GOOD))
+
+
+def clone(source, target):
+    return Step("clone", (source,), (target,), moved=(Move(0, 0, 0, 0, N),))
+
+
+def test_a_part_may_be_copied_into_its_place_and_must_not_be_forgotten():
+    places = {**GOOD, "b": 20}
+    slot = ref("slot", 12)
+    f, g, *rest = program(places).steps
+    good = (f, g, clone(ref("b", 20), slot), *rest)
+    replay(BEFORE, dataclasses.replace(program(places), steps=good))
+    for steps, message in (
+        ((f, g, *rest), "'c' must hold 'g.0'"),
+        ((f, clone(ref("b", 20), slot), g, *rest), "'c' must hold 'g.0'"),
+        ((f, g, clone(ref("a", 8), slot), *rest), "'c' must hold 'g.0'"),
+        ((f, g, clone(ref("b", 20), ref("slot", 14)), *rest), "must hold"),
+    ):
+        with pytest.raises(ReplayError, match=message):
+            replay(BEFORE, dataclasses.replace(program(places), steps=steps))
+
+
+def test_a_copy_onto_itself_is_refused():
+    places = {**GOOD, "c": 8}
+    with pytest.raises(ReplayError, match="'a' must hold 'f'"):
+        replay(BEFORE, program(places, elide=False))
+
+
+def sliced(places, elide):
+    """t = f(x); u = t[0:2], v = t[1:3] of its three words; y = g(u), z = h(v)."""
+    sizes = {"t": 3 * N, "u": 2 * N, "v": 2 * N, "y": 2 * N, "z": 2 * N}
+    r = {i: ref(i, places.get(i), sizes.get(i, N)) for i in "xtuvyz"}
+    steps = [
+        Step("f", (r["x"],), (r["t"],)),
+        Step("cut u", (r["t"],), (r["u"],), moved=(Move(0, 0, 0, 0, 2 * N),)),
+        Step("cut v", (r["t"],), (r["v"],), moved=(Move(0, N, 0, 0, 2 * N),)),
+        Step("g", (r["u"],), (r["y"],), elementwise=(0,)),
+        Step("h", (r["v"],), (r["z"],), elementwise=(0,)),
+    ]
+    return Trace((r["x"],), tuple(s for s in steps if not (elide and "cut" in s.name)), (r["y"], r["z"]))
+
+
+def test_slices_of_one_tensor_written_over_each_other():
+    before = sliced({}, False)
+    good = {"x": 12, "t": 0, "u": 0, "v": 4, "y": 12, "z": 4}
+    replay(before, sliced(good, True))
+    with pytest.raises(ReplayError, match="op 'h': 'v' must hold 'f'"):
+        replay(before, sliced({**good, "y": 0}, True))  # in place over u, whose second word is v's first
+    with pytest.raises(ReplayError, match="op 'h': 'v' must hold 'f'"):
+        replay(before, sliced({**good, "v": 0, "z": 0}, True))
+
+
+def in_place(reads, elementwise, y=0, t=0, sizes=None):
+    """t = f(x); y = op(reads...), in place."""
+    sizes = sizes or {}
+    x, out = ref("x", 100), ref("y", y, sizes.get("y", N))
+    written = Ref("t", "t", sizes.get("t", N), ((1, t),))
+    refs = tuple(written if r == "t" else Ref("s", "t", *r) for r in reads)
+    return Trace((x,), (Step("f", (x,), (written,)), Step("op", refs, (out,), elementwise=elementwise)), (out,))
+
+
+def test_an_elementwise_op_may_write_exactly_onto_an_operand():
+    replay(in_place(["t"], (0,)), in_place(["t"], (0,)))
+    replay(in_place(["t", "t"], (0, 1)), in_place(["t", "t"], (0, 1)))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        in_place(["t"], ()),
+        in_place(["t"], (0,), y=2),
+        in_place(["t"], (0,), sizes={"y": 2 * N}),
+        in_place(["t"], (0,), sizes={"t": 2 * N}),
+        in_place(["t", "t"], (0,)),
+        in_place(["t", (2, ((1, 0),))], (0,)),
+        in_place(["t", (2, ((1, 2),))], (0, 1)),
+    ],
+    ids=["not elementwise", "shifted", "larger", "smaller", "read in another way", "a part of it", "another part of it"],
+)
+def test_any_other_overlap_of_operand_and_result_is_caught(trace):
+    with pytest.raises(ReplayError, match="half of y"):
+        replay(trace, trace)
 
 
 def state_program(place_of_new, last=True):
@@ -102,6 +189,31 @@ def test_state_must_hold_at_the_end():
         replay(state_program(4), state_program(0))
     with pytest.raises(ReplayError, match="out of order"):
         replay(state_program(4), state_program(4, last=False))
+
+
+def written_back(when, reader="new", read_old_after=False):
+    """state s; new = f(s); old = g(s); y = h(new); s <- new, a plain copy."""
+    s, new, old, y = ref("s", 0), ref("new", 4), ref("old", 8), ref("y", 12)
+    f, g = Step("f", (s,), (new,)), Step("g", (s,), (old,))
+    h = Step("h", (new if reader == "new" else s,), (y,))
+    write = Step("copy", (new,), (s,), moved=(Move(0, 0, 0, 0, N),))
+    steps = [f, g, h] if not read_old_after else [f, h, g]
+    steps.insert(when, write)
+    return Trace((s,), tuple(steps), (old, y), (s,))
+
+
+def test_a_write_back_may_come_early_but_not_too_early():
+    before = written_back(3)
+    replay(before, written_back(2))
+    replay(before, written_back(2, "s"))
+    with pytest.raises(ReplayError, match="op 'g': 's' must hold 's'"):
+        replay(before, written_back(1))
+    with pytest.raises(ReplayError, match="op 'h': 's' must hold 'f'"):
+        replay(before, written_back(3, "s"))
+    with pytest.raises(ReplayError, match="end of the run: 's' must hold 'f'"):
+        replay(before, dataclasses.replace(before, steps=before.steps[:-1]))
+    with pytest.raises(ReplayError, match="must hold"):
+        replay(before, written_back(0))
 
 
 def test_the_result_of_a_branch_is_checked_at_every_place():
