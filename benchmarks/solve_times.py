@@ -17,6 +17,8 @@ from rich.progress import track
 from rich.table import Table
 
 from planner.io import FileError, read_problem
+from solvers.problem import Problem
+from solvers.result import Status
 from solvers.run import Options
 from solvers.search import SOLVERS, solve
 
@@ -28,14 +30,16 @@ def main() -> int:
     parser.add_argument("--solver", default="auto", choices=list(SOLVERS))
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="S")
     parser.add_argument("--runs", type=int, default=1, metavar="K", help="solve each K times, quote the median time")
+    parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
+    parser.add_argument("--against-none", action="store_true", help="also solve each without its colocations")
     args = parser.parse_args()
-    table = Table("problem", "buffers", "status", "peak", "lower bound", "gap", "solver", "seconds")
+    table = Table("problem", "buffers", "ties", "status", "copies", "peak", "lower bound", "gap", "solver", "seconds")
     counts: Counter[str] = Counter()
-    times = []
+    times, unproven, copying, above = [], [], [], []
     options = Options(time_limit=args.time_limit)
     for path in track(args.problems, console=Console(stderr=True), disable=not sys.stderr.isatty()):
         try:
-            problem = read_problem(path)
+            problem = read_problem(path, args.optional)
         except FileError as error:
             print(error, file=sys.stderr)
             return 2
@@ -46,8 +50,19 @@ def main() -> int:
         counts[best.status] += 1
         gap = "" if best.gap is None else f"{best.gap:.2%}"
         numbers = (str(best.peak), str(best.lower_bound), gap, best.solver, f"{seconds:.3f}")
-        table.add_row(problem.name or path, str(len(problem.buffers)), str(best.status), *numbers)
-    Console(width=130).print(table)
+        name = problem.name or path
+        unproven += [name] if best.status is not Status.OPTIMAL else []
+        copying += [name] if not best.copies_optimal else []
+        if args.against_none:
+            none = solve(Problem(problem.buffers, capacity=problem.capacity, name=name), args.solver, options)
+            above += [name] if none.peak is not None and (best.peak is None or best.peak > none.peak) else []
+        ties = f"{len(best.solution.active) if best.solution else 0}/{len(problem.colocations)}"
+        least = "least" if best.copies_optimal else ""
+        table.add_row(name, str(len(problem.buffers)), ties, str(best.status), least, *numbers)
+    Console(width=150).print(table)
+    print(f"not proven: {', '.join(unproven) or 'none'}; copies not proven least: {', '.join(copying) or 'none'}")
+    if args.against_none:
+        print(f"above the plan without colocations: {', '.join(above) or 'none'}")
     print(f"{dict(counts)}; median {statistics.median(times):.3f} s, most {max(times):.2f} s, all {sum(times):.1f} s")
     return 0
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.groups import Group
-from solvers.problem import Problem
 from solvers.reduce import Task
 
 
@@ -41,37 +38,3 @@ def load_bound(task: Task) -> Bound:
         if (here := int(load[t]) * task.unit - pad) > value:
             value, at = here, int(t)
     return Bound(own, None) if own > value else Bound(value, task.steps[at])
-
-
-def choice_bound(problem: Problem) -> int:
-    """A floor of the peak for every choice of optional colocations, bytes.
-
-    Groups that an optional colocation may bring together count once, with the largest of them in each step: whatever
-    is shared, that one needs all its bytes.
-    """
-    import networkx as nx
-
-    groups = problem.groups(problem.required)
-    of = {i: k for k, g in enumerate(groups) for i, _ in g.members}
-    joined = nx.utils.UnionFind(range(len(groups)))
-    for c in problem.colocations:
-        joined.union(of[c.part], of[c.whole])
-    clusters: dict[int, list[Group]] = {}
-    for k, g in enumerate(groups):
-        if g.segments:
-            clusters.setdefault(joined[k], []).append(g)
-    times = sorted({s.start for g in groups for s in g.segments})
-    where = {t: k for k, t in enumerate(times)}
-    total = np.zeros(len(times) + 1, dtype=np.int64)
-    for cluster in clusters.values():
-        total += np.max([_profile(g, where, times) for g in cluster], axis=0)
-    own = max(((g.base if g.base is not None else g.residue) + g.extent for g in groups), default=0)
-    return max(own, int(total.max(initial=0)))
-
-
-def _profile(g: Group, where: dict[int, int], times: Sequence[int]) -> np.ndarray:
-    load = np.zeros(len(times) + 1, dtype=np.int64)
-    ends = np.searchsorted(times, [s.end for s in g.segments])
-    for s, end in zip(g.segments, ends, strict=True):
-        load[where[s.start] : end] += s.high - s.low
-    return load

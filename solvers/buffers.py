@@ -17,6 +17,22 @@ class ProblemError(ValueError):
     """A problem that breaks a rule; the message names the thing, the value and the rule."""
 
 
+class Collision(ProblemError):
+    """Two writers on the same bytes: further ties may still make these one.
+
+    Parameters
+    ----------
+    message : str
+    one, other : (str, int)
+        The writer and which of its bytes.
+    """
+
+    def __init__(self, message: str, one: tuple[str, int], other: tuple[str, int]) -> None:
+        super().__init__(message)
+        self.one = one
+        self.other = other
+
+
 class Kind(StrEnum):
     """How two buffers share storage.
 

@@ -31,7 +31,7 @@ class _Exact:
     @property
     def target(self) -> int:
         """What this task must reach and no more: another task may hold the peak higher."""
-        return self.shape.bound
+        return self.shape.target
 
     @property
     def capacity(self) -> int | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from solvers.buffers import LIMIT, Buffer, Colocation, Kind, ProblemError
+from solvers.buffers import LIMIT, Buffer, Collision, Colocation, Kind, ProblemError
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +184,20 @@ def _pieces(
             for lo, hi, writer in pieces[giver]
             if max(lo, low) < min(hi, high)
         ]
-        pieces[i] = list(_merge(i, low, high, shown))
+        pieces[i] = list(_merge(i, place, high, shown))
     return pieces
 
 
-def _merge(who: str, low: int, high: int, shown: list[Piece]) -> Iterable[Piece]:
-    """The bytes ``[low, high)`` by writer; what nobody provides, ``who`` writes itself."""
-    at, last = low, ""  # sorted: the piece that reached `at` also covers every later piece's bytes below it
+def _merge(who: str, place: Mapping[str, int], high: int, shown: list[Piece]) -> Iterable[Piece]:
+    """The bytes of ``who``, up to ``high``, by writer; what nobody provides, ``who`` writes itself."""
+    low = at = place[who]
+    last = ""  # sorted: the piece that reached `at` also covers every later piece's bytes below it
     for lo, hi, writer in sorted(shown):
         if lo < at and writer != last:
-            raise ProblemError(
-                f"colocations contradict each other: {last!r} and {writer!r} both write byte {lo - low} of {who!r}"
+            raise Collision(
+                f"colocations contradict each other: {last!r} and {writer!r} both write byte {lo - low} of {who!r}",
+                (last, lo - place[last]),
+                (writer, lo - place[writer]),
             )
         if lo > at:
             yield at, lo, who
@@ -249,9 +252,11 @@ def _check_collisions(
             old, new = (a, b) if a.start < b.start else (b, a)
             low, high = max(a.low, b.low), min(a.high, b.high)
             if not any(_hands_over(by_id, pieces, c, old, new, low, high) for c in handoffs):
-                raise ProblemError(
+                raise Collision(
                     f"colocations contradict each other: {a.writer!r} and {b.writer!r} are put on the same bytes, "
-                    f"and both live in steps [{max(a.start, b.start)}, {min(a.end, b.end)})"
+                    f"and both live in steps [{max(a.start, b.start)}, {min(a.end, b.end)})",
+                    (a.writer, low - pieces[a.writer][0][0]),
+                    (b.writer, low - pieces[b.writer][0][0]),
                 )
             cuts[old].append((low, high))
     for s in ordered:

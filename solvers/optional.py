@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from solvers.buffers import ProblemError
+from solvers.choice import saves
 from solvers.groups import build_groups
 from solvers.problem import Problem
 
@@ -69,10 +70,5 @@ def most_sharing(problem: Problem) -> tuple[int, ...]:
         build_groups([problem.by_id[i] for i in tied], ties)
 
     optional = set(range(len(problem.colocations))) - set(problem.required)
-    accepted, _ = accept_in_batches(sorted(optional, key=lambda k: (-_saves(problem, k), k)), check)
+    accepted, _ = accept_in_batches(sorted(optional, key=lambda k: (-saves(problem, k), k)), check)
     return tuple(sorted([*problem.required, *accepted]))
-
-
-def _saves(problem: Problem, k: int) -> int:
-    c = problem.colocations[k]
-    return problem.by_id[c.part].size if c.saves is None else c.saves

@@ -3,33 +3,86 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from solvers.deadline import Deadline
 from solvers.problem import Problem
 from solvers.result import Progress, Result, Solution, Status
 from solvers.verify import verify
 
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
 log = logging.getLogger("arena")
 
 Report = Callable[[Progress], None]
 
 
+class Objective(StrEnum):
+    """What to minimise where colocations are optional.
+
+    ``peak``: the peak, then the bytes still copied. ``copies``: the bytes still copied, then the peak. ``weighted``:
+    the peak plus ``copy_weight`` times the bytes still copied.
+    """
+
+    PEAK = "peak"
+    COPIES = "copies"
+    WEIGHTED = "weighted"
+
+
 @dataclass(frozen=True)
 class Options:
-    """How to search: seconds, threads (0: one per core), random seed, and who is told of progress."""
+    """How to search, and for what.
+
+    Parameters
+    ----------
+    time_limit : float
+        Seconds.
+    workers : int
+        Threads; 0: one per core.
+    seed : int
+    progress : callable, optional
+        Is told of every better plan or bound.
+    objective : Objective
+    copy_weight : float
+        Bytes of peak that one copied byte is worth; for ``weighted``, to a thousandth.
+
+    Raises
+    ------
+    ValueError
+        If the weight is negative or not finite.
+    """
 
     time_limit: float = 10.0
     workers: int = 0
     seed: int = 0
     progress: Report | None = None
+    objective: Objective = Objective.PEAK
+    copy_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.copy_weight < math.inf:
+            raise ValueError(f"copy_weight is {self.copy_weight}: it must be finite and at least 0")
 
     @property
     def threads(self) -> int:
         """The number of workers, at least 1."""
         return self.workers or os.cpu_count() or 1
+
+    def cp_sat(self, seconds: float) -> cp_model.CpSolver:
+        """A CP-SAT solver with these workers and seed."""
+        from ortools.sat.python import cp_model
+
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = self.threads
+        solver.parameters.random_seed = self.seed
+        solver.parameters.max_time_in_seconds = seconds
+        return solver
 
 
 @dataclass(frozen=True)
@@ -68,8 +121,13 @@ class Run:
         if self.options.progress:
             self.options.progress(line)
 
-    def result(self, plan: Plan | None, bound: int, engine: str, copies_optimal: bool = True) -> Result:
-        """Judge the plan against the problem with its capacity and say what is proven."""
+    def result(
+        self, plan: Plan | None, bound: int, engine: str, copies_optimal: bool = True, optimal: bool | None = None
+    ) -> Result:
+        """Judge the plan against the problem with its capacity and say what is proven.
+
+        ``optimal`` where the peak alone does not decide it.
+        """
         solution = plan.solution if plan else None
         peak = plan.peak if plan else None
         if plan is None or (self.capacity is not None and plan.peak > self.capacity):
@@ -78,6 +136,7 @@ class Run:
             status, solution = (Status.INFEASIBLE if impossible else Status.UNKNOWN), None
         else:
             verify(self.problem, plan.solution)
-            status = Status.OPTIMAL if plan.peak <= bound else Status.FEASIBLE
+            proven = plan.peak <= bound if optimal is None else optimal
+            status = Status.OPTIMAL if proven else Status.FEASIBLE
         self.report(peak, bound, engine)
         return Result(status, solution, peak, bound, engine, self.deadline.elapsed, copies_optimal, tuple(self.trace))

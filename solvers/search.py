@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from solvers.bounds import choice_bound
+from solvers.choosing import Chooser, Search
 from solvers.exact import improve
-from solvers.optional import most_sharing
 from solvers.problem import Problem
 from solvers.result import Result
-from solvers.run import Options, Plan, Run
+from solvers.run import Options, Run
 from solvers.shape import Shape
 
 
@@ -43,40 +42,16 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     return SOLVERS[solver](run)
 
 
-Search = Callable[[Shape], None]
-
-
-def _solve(run: Run, search: Search) -> Result:
+def _solve(run: Run, search: Search | None) -> Result:
     if len(run.problem.required) < len(run.problem.colocations):
-        return _solve_choices(run, search)
+        return Chooser(run, search).solve()
     shape = Shape(run, run.problem.required, run.deadline)
     if shape.collision:
         return run.result(None, shape.bound, "pinned buffers")
     shape.greedy()
-    search(shape)
+    if search is not None:
+        search(shape)
     return run.result(shape.plan(), shape.bound, shape.engine)
-
-
-def _solve_choices(run: Run, search: Search) -> Result:
-    """Without optional colocations first, so that there is a plan; then with as many as go together."""
-    problem = run.problem
-    run.proven = choice_bound(problem)
-    shapes = [Shape(run, problem.required, run.deadline)]
-    if not shapes[0].collision:
-        shapes[0].greedy()
-    sharing = most_sharing(problem)
-    if sharing != problem.required:
-        shapes.insert(0, Shape(run, sharing, run.deadline.part(0.5)))
-        if not shapes[0].collision:
-            shapes[0].greedy()
-    plans: list[Plan] = []
-    for shape in shapes:
-        if not shape.collision and (not plans or plans[0].peak > run.proven):
-            search(shape)
-            plans.append(shape.plan())
-    best = min(plans, key=lambda p: p.peak, default=None)
-    everything = best is not None and len(best.solution.active) == len(problem.colocations)
-    return run.result(best, run.proven, best.engine if best else "pinned buffers", everything)
 
 
 def _auto(run: Run) -> Result:
@@ -88,7 +63,7 @@ def _cp_sat(run: Run) -> Result:
 
 
 def _greedy(run: Run) -> Result:
-    return _solve(run, lambda shape: None)
+    return _solve(run, None)
 
 
 SOLVERS: dict[str, Callable[[Run], Result]] = {"auto": _auto, "cp-sat": _cp_sat, "greedy": _greedy}

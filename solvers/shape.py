@@ -16,7 +16,10 @@ from solvers.verify import verify
 
 
 class Shape:
-    """The search for one choice of active colocations: its tasks, and the best placement of each."""
+    """The search for one choice of active colocations: its tasks, and the best placement of each.
+
+    ``enough`` is a peak, bytes, below which no search is worth while.
+    """
 
     def __init__(self, run: Run, active: Sequence[int], deadline: Deadline) -> None:
         self.run = run
@@ -30,6 +33,7 @@ class Shape:
         self.bases: list[list[int]] = []
         self.engines: list[str] = []
         self.whole: Plan | None = None
+        self.enough = 0
 
     def _floor_of_empty(self) -> int:
         """Where groups without segments end: they are put as low as they may be."""
@@ -40,6 +44,11 @@ class Shape:
     def bound(self) -> int:
         """Proven floor for this choice, bytes."""
         return max([self.floor, *self.bounds])
+
+    @property
+    def target(self) -> int:
+        """A peak at which the search may stop, bytes."""
+        return max(self.bound, self.enough)
 
     @property
     def peak(self) -> int:
@@ -85,3 +94,17 @@ class Shape:
             if peak < self.peak:
                 self.whole = Plan(solution, peak, "stock greedy")
         self.run.report(self.plan().peak, self.bound, self.engine)
+
+    def tied_by_height(self) -> list[set[int]]:
+        """The active colocations, group by group; those of the group that ends highest first."""
+        tops = {
+            b.group: x * t.unit + b.top
+            for t, bases in zip(self.tasks, self.bases, strict=True)
+            for b, x in zip(t.blocks, bases, strict=True)
+        }
+        of = {i: k for k in tops for i, _ in self.groups[k].members}
+        ties: dict[int, set[int]] = {}
+        for k in self.active:
+            if (group := of.get(self.run.problem.colocations[k].part)) is not None:
+                ties.setdefault(group, set()).add(k)
+        return [ties[k] for k in sorted(ties, key=lambda k: (-tops[k], k))]

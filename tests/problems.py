@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -60,6 +62,45 @@ def tied_problems(draw: st.DrawFn, most: int = 5) -> Problem:
     return Problem(made, kept)
 
 
+@st.composite
+def optional_problems(draw: st.DrawFn, most: int = 5, ties: int = 4) -> Problem:
+    """Buffers with concats, slices and hand-offs among them that may contradict each other, most of them optional."""
+    made = draw(buffers(most=most, alignments=(1, 1, 1, 2)))
+    found: list[Colocation] = []
+    for _ in range(draw(st.integers(1, ties))):
+        part, whole = draw(st.sampled_from(made)), draw(st.sampled_from(made))
+        kind = draw(st.sampled_from(Kind))
+        if part.id == whole.id or (at := whole.size - part.size) < 0:
+            continue
+        if kind is Kind.HANDOFF and whole.duration > 1 and draw(st.booleans()):  # few lifetimes fit by chance
+            duration = part.duration
+            part = replace(part, start=whole.end - 1, end=whole.end - 1 + duration)
+            made = [part if b.id == part.id else b for b in made]
+        saving = draw(st.sampled_from([None, None, 0, 1, 7]))
+        required = draw(st.integers(0, 7)) == 0
+        found.append(Colocation(part.id, whole.id, draw(st.integers(0, at)), kind, required, saving))
+    kept: list[Colocation] = []
+    for c in found:
+        try:
+            Problem(made, [*kept, c])
+        except ProblemError:
+            continue
+        kept.append(c)
+    return Problem(made, kept)
+
+
+def choices(problem: Problem) -> Iterator[Problem]:
+    """The problem once for every set of optional colocations that does not contradict itself, these made required."""
+    optional = [k for k, c in enumerate(problem.colocations) if not c.required]
+    for some in itertools.product((True, False), repeat=len(optional)):
+        on = {*problem.required, *(k for k, x in zip(optional, some, strict=True) if x)}
+        try:
+            ties = [replace(c, required=True) for k, c in enumerate(problem.colocations) if k in on]
+            yield Problem(problem.buffers, ties, problem.capacity)
+        except ProblemError:
+            continue
+
+
 def tiling(seed: int, cuts: int, height: int = 64, width: int = 40) -> Problem:
     """Cut a full rectangle of ``height`` bytes times ``width`` steps: the optimum is ``height``, by the load."""
     rng = random.Random(seed)
@@ -80,8 +121,11 @@ def tiling(seed: int, cuts: int, height: int = 64, width: int = 40) -> Problem:
 
 def paint(problem: Problem, solution: Solution) -> bool:
     """Is the plan right? Run it byte by byte: every buffer writes its own bytes when it is born, shows those of its
-    ties, and must find all of them unharmed in every step of its life. For ``same`` ties only."""
+    ties, and must find all of them unharmed in every step of its life; but what a successor wrote in the last step of
+    its predecessor does not harm that one."""
     order = _birth_order(problem, solution)
+    active = [problem.colocations[k] for k in solution.active]
+    handoffs = {(c.part, c.whole) for c in active if c.kind is Kind.HANDOFF}
     holds: dict[str, Tokens] = {}
     memory: dict[int, tuple[str, int]] = {}
     for step in sorted({t for b in problem.buffers for t in range(b.start, b.end)}):
@@ -103,8 +147,10 @@ def paint(problem: Problem, solution: Solution) -> bool:
         for b in problem.buffers:
             if b.start <= step < b.end:
                 at = solution.offsets[b.id]
-                if any(memory.get(at + k) != token for k, token in enumerate(holds[b.id])):
-                    return False
+                heirs = {i for i, whole in handoffs if whole == b.id and problem.by_id[i].start == step}
+                for k, token in enumerate(holds[b.id]):
+                    if (found := memory.get(at + k)) != token and (found is None or found[0] not in heirs):
+                        return False
     return True
 
 
@@ -114,7 +160,8 @@ def _birth_order(problem: Problem, solution: Solution) -> list[tuple[Buffer, lis
     for k in solution.active:
         c = problem.colocations[k]
         part, whole = problem.by_id[c.part], problem.by_id[c.whole]
-        assert c.kind is Kind.SAME
+        if c.kind is Kind.HANDOFF:
+            continue
         if whole.start < part.start:
             sources[part.id].append(whole.id)
         else:
