@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from planner.alignment import alignments
 from planner.dataflow import Dataflow, Tensor
-from planner.sharing import Decision, Policy, Sharing, alignments, decide, find_sharing
+from planner.sharing import Decision, Policy, Sharing, decide, find_sharing
 from solvers.bounds import load_bound
 from solvers.buffers import Buffer, Colocation, ProblemError
 from solvers.deadline import Deadline

@@ -142,31 +142,6 @@ def _decision(c: Candidate, active: Collection[Colocation], reasons: Mapping[Col
     return Decision(c.op.name, c.share, outcome, placed, c.nbytes, copied, reason)
 
 
-def alignments(flow: Dataflow, ties: Collection[Colocation], min_part_alignment: int, exact: bool) -> dict[str, int]:
-    """The alignment of every tensor under ties, bytes.
-
-    Tensors that the ties put at places which are no multiples of the alignment cannot all keep it. Where the ties are
-    the ones that will be active (``exact``), one of those that are tied together does, the largest; a rigid one always
-    does. The others need that of their elements. Where the ties are still to be chosen, all of them may come to that.
-    """
-    import networkx as nx
-
-    needs = {t.id: t.alignment for t in flow.tensors}
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_edges_from((c.part, c.whole) for c in ties)
-    for component in nx.connected_components(graph):
-        members = [flow.by_id[i] for i in sorted(component)]
-        odd = {c.part for c in ties if c.part in component and c.at % flow.by_id[c.part].alignment}
-        loose = [t for t in members if not t.rigid] if odd else []
-        if exact and loose and len(loose) == len(members):
-            loose.remove(max(loose, key=lambda t: t.nbytes))
-        needs |= {t.id: t.itemsize for t in loose}
-    for c in ties:
-        if c.kind is Kind.SAME:
-            needs[c.part] = math.lcm(needs[c.part], min_part_alignment)
-    return needs
-
-
 class _Refusals:
     """The ties that the policy forbids, or that would let someone see bytes change that must not.
 

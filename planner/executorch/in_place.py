@@ -15,8 +15,11 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from planner.executorch.nodes import specs_of
+
 _RANDOM = "random: an element is not a function of its operand"
 _ROWS = "an element needs all of its row; that the wheel's kernel tolerates an alias is luck"
+_COPY = "copies: onto its operand it would copy bytes onto themselves, and is elided instead"
 _ORDER = "its purpose is another dim order or dtype than the operand's"
 
 DENIED = {
@@ -29,6 +32,7 @@ DENIED = {
     "aten::_log_softmax.out": _ROWS,
     "aten::cumsum.out": _ROWS,
     "aten::addmm.out": "a matrix product: only its bias may lie there, by luck",
+    "aten::clone.out": _COPY,
     "dim_order_ops::_clone_dim_order.out": _ORDER,
     "dim_order_ops::_to_dim_order_copy.out": _ORDER,
 }
@@ -40,7 +44,7 @@ _ALLOWED = """
     bitwise_and.Scalar_out bitwise_and.Tensor_out bitwise_left_shift.Tensor_Scalar_out bitwise_left_shift.Tensor_out
     bitwise_not.out bitwise_or.Scalar_out bitwise_or.Tensor_out bitwise_right_shift.Tensor_Scalar_out
     bitwise_right_shift.Tensor_out bitwise_xor.Scalar_out bitwise_xor.Tensor_out ceil.out clamp.Tensor_out clamp.out
-    clone.out cos.out cosh.out div.Scalar_mode_out div.Scalar_out div.out div.out_mode elu.out eq.Scalar_out
+    cos.out cosh.out div.Scalar_mode_out div.Scalar_out div.out div.out_mode elu.out eq.Scalar_out
     eq.Tensor_out erf.out exp.out expm1.out floor.out fmod.Scalar_out fmod.Tensor_out ge.Scalar_out ge.Tensor_out
     gelu.out gt.Scalar_out gt.Tensor_out hardtanh.out isinf.out isnan.out le.Scalar_out le.Tensor_out leaky_relu.out
     log.out log10.out log1p.out log2.out logical_and.out logical_not.out logical_or.out logical_xor.out logit.out
@@ -82,10 +86,10 @@ def tolerant_operands(node: Node) -> list[Node]:
     -------
     list of Node
         The nodes of all tensor arguments but ``out``, each once, in the schema's order; none if the kernel may not
-        write in place.
+        write in place, or computes with complex numbers (the wheel's ``div.out`` reads past small operands there).
     """
     op = _overload(node.target)
-    if op is None or not may_write_in_place(op):
+    if op is None or not may_write_in_place(op) or any(s.dtype.is_complex for s in specs_of(node)):
         return []
     found: dict[Node, None] = {}
     for position, argument in enumerate(op._schema.arguments):

@@ -48,7 +48,7 @@ INTEGERS = (torch.int32, torch.int8, torch.uint8, torch.int16, torch.int64)
 DTYPES = (*FLOATS, *INTEGERS, torch.bool)
 FEW = (torch.float32, torch.float16, torch.int32, torch.bool)  # for an overload's second setting and on
 COMPLEX = (torch.complex64, torch.complex128)
-DTYPES_OF = {"aten::_conj_physical.out": COMPLEX, "aten::clone.out": (*DTYPES, *COMPLEX)}
+DTYPES_OF = {"aten::_conj_physical.out": COMPLEX}
 REFUSED = {"aten::logit.out": (torch.float16, torch.bfloat16)}  # by the kernel, whatever the place
 
 
@@ -64,7 +64,7 @@ RECIPES = {
     **each("tanh.out trunc.out logical_not.out bitwise_not.out"),
     **each("acos.out asin.out atanh.out log.out log10.out log1p.out log2.out sqrt.out rsqrt.out", {}, {"self": unit}),
     **each("acosh.out", {"self": whole_numbers(1, 9)}),
-    **each("_conj_physical.out clone.out"),
+    **each("_conj_physical.out"),
     **each("add.out sub.out", {"alpha": 1}, {"alpha": 2}),
     **each("add.Scalar_out sub.Scalar_out rsub.Scalar_out", {"other": 2, "alpha": 3}, {"other": 0.5, "alpha": 1}),
     **each("mul.out maximum.out minimum.out atan2.out logical_and.out logical_or.out logical_xor.out"),
