@@ -34,15 +34,15 @@ class Ref:
     storage : hashable
         Which memory it is in the program before rewriting; views share it.
     nbytes : int
-    places : tuple of (arena, offset)
-        Where it lies in the plan. None: not planned, memory of its own. Several: the result of a branch, wherever
-        the branch that ran left it.
+    places : tuple of (arena, offset) or None
+        Where it lies in the plan. Empty or None: not planned, memory of its own. Several: the result of control flow,
+        left there by the first branch, the second, ...
     """
 
     name: str
     storage: Hashable
     nbytes: int
-    places: tuple[Place, ...] = ()
+    places: tuple[Place | None, ...] = ()
 
 
 class Move(NamedTuple):
@@ -118,7 +118,17 @@ def replay(before: Trace, after: Trace) -> None:
         At the first read that would not see what it saw before.
     """
     expected = _expect(before)
-    memory = Memory()
+    refs = (r for step in after.steps for r in step.writes)
+    for branch in range(max((len(r.places) for r in refs), default=1) or 1):
+        _replay(before, after, expected, Memory(branch))
+
+
+def _replay(before: Trace, after: Trace, expected: Mapping[str, _Expected], memory: Memory) -> None:
+    """One way through the program, in which every control-flow op takes the same branch.
+
+    These ways are enough: whatever branch runs, the op may overwrite what any of them may, so that only where a
+    result lies depends on the branch.
+    """
     for ref in after.inputs:
         memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
     for ref in after.inputs:
@@ -157,7 +167,7 @@ class _Expected:
 
 def _expect(before: Trace) -> dict[str, _Expected]:
     """Run the program with every storage in private memory. The key "" holds the outputs and state at the end."""
-    memory = Memory(private=True)
+    memory = Memory()
     for ref in before.inputs:
         memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
     out: dict[str, _Expected] = {}
@@ -234,50 +244,56 @@ def _in_place(step: Step) -> frozenset[int]:
     if len(step.writes) != 1 or step.mutates or step.scratch:
         return frozenset()
     (w,) = step.writes
-    same = (k for k in step.elementwise if step.reads[k].places == w.places and step.reads[k].nbytes == w.nbytes)
-    return frozenset(same) if len(w.places) == 1 else frozenset()
+    if len(w.places) != 1 or w.places[0] is None:
+        return frozenset()
+    reads = step.reads
+    return frozenset(k for k in step.elementwise if reads[k].places == w.places and reads[k].nbytes == w.nbytes)
 
 
 class Memory:
-    """Interval maps: one per arena, and one per storage that no arena holds (or for all, if ``private``)."""
+    """Interval maps: one per arena, and one per storage that no arena holds.
 
-    def __init__(self, private: bool = False) -> None:
-        self.private = private
+    Parameters
+    ----------
+    branch : int or None
+        The branch that control flow takes. None: every storage is in memory of its own.
+    """
+
+    def __init__(self, branch: int | None = None) -> None:
+        self.branch = branch
         self.maps: dict[Hashable, list[Piece]] = {}
 
     def write(self, ref: Ref, content: Iterable[Piece]) -> None:
-        """Put ``content`` (relative to the tensor) at every place of ``ref``."""
-        content = list(content)
-        for key, at in self._spots(ref):
-            if ref.nbytes:
-                self._store(key, at, at + ref.nbytes, [p._replace(low=p.low + at, high=p.high + at) for p in content])
+        """Put ``content`` (relative to the tensor) where ``ref`` lies."""
+        key, at = self._spot(ref)
+        if ref.nbytes:
+            self._store(key, at, at + ref.nbytes, [p._replace(low=p.low + at, high=p.high + at) for p in content])
 
     def read(self, ref: Ref) -> list[Piece]:
-        """What the first place of ``ref`` holds, relative to the tensor."""
-        key, at = self._spots(ref)[0]
+        """What ``ref`` holds, relative to the tensor."""
+        key, at = self._spot(ref)
         return self._load(key, at, at + ref.nbytes)
 
     def check(self, ref: Ref, content: list[Piece], when: str) -> None:
-        """Raise `ReplayError` unless every place of ``ref`` holds ``content``."""
-        for key, at in self._spots(ref):
-            found = self._load(key, at, at + ref.nbytes)
-            if found == content or not ref.nbytes:
+        """Raise `ReplayError` unless ``ref`` holds ``content``."""
+        key, at = self._spot(ref)
+        found = self._load(key, at, at + ref.nbytes)
+        if found == content or not ref.nbytes:
+            return
+        for want in content:
+            if want.value is None:
                 continue
-            for want in content:
-                if want.value is None:
-                    continue
-                for have in found:
-                    low, high = max(want.low, have.low), min(want.high, have.high)
-                    if low < high and (have.value, have.at - have.low) != (want.value, want.at - want.low):
-                        raise ReplayError(
-                            f"{when}: {ref.name!r} must hold {want.value!r} in bytes [{low}, {high}), "
-                            f"but finds {have.value or 'nothing'!r} at {at + low} of {_memory_name(key)}"
-                        )
+            for have in found:
+                low, high = max(want.low, have.low), min(want.high, have.high)
+                if low < high and (have.value, have.at - have.low) != (want.value, want.at - want.low):
+                    raise ReplayError(
+                        f"{when}: {ref.name!r} must hold {want.value!r} in bytes [{low}, {high}), "
+                        f"but finds {have.value or 'nothing'!r} at {at + low} of {_memory_name(key)}"
+                    )
 
-    def _spots(self, ref: Ref) -> Sequence[tuple[Hashable, int]]:
-        if self.private or not ref.places:
-            return [(("storage", ref.storage), 0)]
-        return [(("arena", arena), offset) for arena, offset in ref.places]
+    def _spot(self, ref: Ref) -> tuple[Hashable, int]:
+        place = ref.places[min(self.branch, len(ref.places) - 1)] if ref.places and self.branch is not None else None
+        return ("storage", ref.storage) if place is None else ("arena", place[0]), 0 if place is None else place[1]
 
     def _store(self, key: Hashable, low: int, high: int, pieces: list[Piece]) -> None:
         held = self.maps.setdefault(key, [])

@@ -61,16 +61,14 @@ class _Tracer:
     def __init__(self, module: GraphModule, control_flow_memory: bool) -> None:
         self.module = module
         self.control_flow_memory = control_flow_memory
-        self.moved_to: dict[int, tuple[Place, ...]] = {}  # results of cond: where the branches left them
+        self.moved_to: dict[int, tuple[Place | None, ...]] = {}  # results of cond: where the branches left them
 
     def ref(self, spec: TensorSpec, name: str) -> Ref:
         root = nodes.root_spec(spec)
         if id(root) in self.moved_to:
-            places: tuple[Place, ...] = self.moved_to[id(root)]
-        elif root.mem_id is None or root.mem_offset is None:
-            places = ()
+            places = self.moved_to[id(root)]
         else:
-            places = ((int(root.mem_id), int(root.mem_offset)),)
+            places = (_place(root),)
         return Ref(name, id(root), int(spec.nbytes()), places)
 
     def refs(self, node: Node) -> list[Ref]:
@@ -134,11 +132,14 @@ class _Tracer:
         own = nodes.specs_of(node)
         if nodes.returns_branch_memory(node):
             for k, spec in enumerate(own):
-                places = {(s[k].mem_id, s[k].mem_offset) for s in returned if s[k].mem_offset is not None}
-                self.moved_to[id(spec)] = tuple(sorted(places))
+                self.moved_to[id(spec)] = tuple(_place(s[k]) for s in returned)
         writes = tuple(self.refs(node))
         ranges = tuple((arena, low, high) for arena, (low, high) in scratch.items())
         return Step(node.name, reads, writes, scratch=ranges)
+
+
+def _place(spec: TensorSpec) -> Place | None:
+    return None if spec.mem_id is None or spec.mem_offset is None else (int(spec.mem_id), int(spec.mem_offset))
 
 
 def _concatenated(node: Node) -> tuple[Move, ...] | None:

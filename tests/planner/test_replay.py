@@ -225,10 +225,25 @@ def test_the_result_of_a_branch_is_checked_at_every_place():
 
     scratch = ((1, 8, 16),)
     replay(cond((), (), y), cond(((1, 8), (1, 12)), scratch, y))
+    replay(cond((), (), y), cond(((1, 8), None), scratch, y))
     with pytest.raises(ReplayError, match="'x' must hold 'x'"):
         replay(cond((), (), y), cond(((1, 8), (1, 12)), ((1, 0, 16),), y))
     with pytest.raises(ReplayError, match="op 'f': 'r' must hold 'cond'"):
         replay(cond((), (), y), cond(((1, 8), (1, 12)), scratch, ref("y", 12)))
+
+
+def test_two_results_of_a_branch_may_lie_where_the_other_branch_has_them_the_other_way_round():
+    x, y, z = ref("x", 0), ref("y", 24), ref("z", 28)
+
+    def cond(first, second, scratch=((1, 8, 16),)):
+        a, b = Ref("a", "a", N, first), Ref("b", "b", N, second)
+        steps = Step("cond", (x,), (a, b), scratch=scratch), Step("f", (a,), (y,)), Step("g", (b,), (z,))
+        return Trace((x,), steps, (y, z))
+
+    before = cond((), (), ())
+    replay(before, cond(((1, 8), (1, 12)), ((1, 12), (1, 8))))
+    with pytest.raises(ReplayError, match="end of op 'cond': 'a' must hold 'cond.0'"):
+        replay(before, cond(((1, 8), (1, 8)), ((1, 12), (1, 8))))
 
 
 def test_bytes_that_nobody_wrote_may_be_anything():
