@@ -53,7 +53,10 @@ def write_text(g: Draft, buffer: str, name: str) -> str:
 
 
 BODIES = {
-    "same": ("a + b", "a * b", "torch.maximum(a, b)", "-a", "(a + b) * a", "torch.abs(-b)", "torch.relu(a - b)"),
+    "same": (
+        *("a + b", "a * b", "torch.maximum(a, b)", "-a", "(a + b) * a", "torch.abs(-b)", "torch.relu(a - b)"),
+        *("(a + b) * (a - b)", "(a * 2 - b) * (b + 3)"),
+    ),
     "joined": ("torch.cat([a, b])", "torch.cat([b, a])", "torch.cat([-a, a])", "torch.cat([a + b, a * b])"),
     "two": (
         *("(a + b, -b)", "(-a, a * b)", "(torch.maximum(a, b), a - b)", "(-a, a * 3)", "(a * 2, b * 4)"),
@@ -62,7 +65,7 @@ BODIES = {
 }
 
 
-@op(2)
+@op(3)
 def branch(g: Draft) -> None:
     """A cond; often a second with the first's result still to be read."""
     a = g.pick(lambda t: t.dtype in (F32, I32) and t.is_contiguous())
@@ -73,6 +76,8 @@ def branch(g: Draft) -> None:
         second = cond_of(g, predicate if g.rng.random() < 0.5 else predicate_of(g), a, mate(g, a))
         if g.values[results[0]].shape == g.values[second[0]].shape and t.dtype in BINARY:
             binary_of(g, results[0], second[0])
+    if g.rng.random() < 0.3:
+        unary_of(g, g.one(f"{results[-1]}.reshape(-1, 1)"))
     g.branches = True
 
 
