@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from torch.fx import GraphModule
+import operator
+
+from executorch.exir import memory
+from executorch.exir.passes.replace_view_copy_with_view_pass import _ViewSpec
+from executorch.exir.tensor import TensorSpec
+from torch.fx import GraphModule, Node
 
 from planner.api import Plan
 from planner.executorch import nodes
+from planner.executorch.copies import add_clone, twin
 from planner.executorch.graph import region_name
 
 Moves = dict[str, dict[int, int]]
@@ -38,3 +44,41 @@ def shift_branches(module: GraphModule, moves: Moves, sign: int) -> None:
                         if id(spec) not in seen and spec.mem_offset is not None and spec.mem_id is not None:
                             seen.add(id(spec))
                             spec.mem_offset += sign * moves[node.name].get(spec.mem_id, 0)
+
+
+def settle_viewed_results(module: GraphModule) -> list[TensorSpec]:
+    """Copy every result of a branch that is viewed, and view the copy.
+
+    A ``memory.view`` is no instruction: the emitter gives it the address that is planned for what it views. A result of
+    cond is not there but where the branch left it (stock reads the wrong bytes).
+
+    Returns
+    -------
+    list of TensorSpec
+        The copies, which are still to be placed.
+    """
+    made = []
+    for node in list(module.graph.nodes):
+        if not nodes.returns_branch_memory(node):
+            continue
+        for result in list(node.users):
+            views = [n for n in result.users if n.target is memory.view]
+            if views and result.target is operator.getitem:
+                (spec,) = nodes.specs_of(result)
+                with module.graph.inserting_before(result.next):
+                    _, copy = add_clone(module.graph, result, twin(spec))
+                for view in views:
+                    view.replace_input_with(result, copy)
+                    _view_again(view)
+                made.append(copy.meta["spec"])
+    return made
+
+
+def _view_again(view: Node) -> None:
+    """Let a view, and all views of it, refer to what it now shows."""
+    base = view.args[0]
+    assert isinstance(base, Node)
+    view.meta["spec"] = _ViewSpec(base.meta["spec"], list(view.meta["spec"].shape))
+    for user in view.users:
+        if user.target is memory.view:
+            _view_again(user)

@@ -140,13 +140,15 @@ def near(got: Sequence[Any], wanted: Sequence[Any]) -> bool:
 def same_bits(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Are two lists of outputs the same bit for bit?"""
     return len(first) == len(second) and all(
-        x.dtype == y.dtype
-        and x.shape == y.shape
-        and torch.equal(x.contiguous().flatten().view(torch.uint8), y.contiguous().flatten().view(torch.uint8))
+        x.dtype == y.dtype and x.shape == y.shape and torch.equal(_bytes(x), _bytes(y))
         if isinstance(x, torch.Tensor)
         else x == y
         for x, y in zip(first, second, strict=True)
     )
+
+
+def _bytes(x: torch.Tensor) -> torch.Tensor:
+    return x.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 def _copy(x: Any) -> Any:

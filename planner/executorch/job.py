@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
+from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, update_all_tensors_lifetime
 from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
 from planner import api
-from planner.executorch.branches import move_branches, shift_branches
+from planner.dataflow import Role
+from planner.executorch.branches import move_branches, settle_viewed_results, shift_branches
 from planner.executorch.graph import ReadGraph, read_graph
 from planner.executorch.report import GraphReport, report_of
 from planner.executorch.rewrite import Rewrite, refresh_output_specs
@@ -75,6 +76,10 @@ class Job:
         self.before: Trace = trace(call.module, call.signature, control_flow_memory=False)
         self.changed = False
         self.refused: list[str] = []
+        self.specs = list(call.specs)
+        if copies := settle_viewed_results(call.module):
+            self.specs += copies
+            update_all_tensors_lifetime(call.module, call.signature)
 
     def run(self) -> GraphReport:
         """Plan with sharing, without, or as stock does: the first that passes both judges.
@@ -102,7 +107,7 @@ class Job:
 
     def _attempt(self, share: bool, write_backs: WriteBacks | None) -> GraphReport:
         call = self.call
-        graph = read_graph(call.module, call.specs, call.signature, call.alignment, branch=call.branch)
+        graph = read_graph(call.module, self.specs, call.signature, call.alignment, branch=call.branch)
         refresh_output_specs(call.module)
         request = self.settings.request
         if request.policy.share and not share:
@@ -112,7 +117,7 @@ class Job:
         self._write(plan, graph)
         self._judge(plan)
         moved = tuple(write_backs.moved) if write_backs else ()
-        self.changed |= bool(plan.active or moved)
+        self.changed |= bool(plan.active or moved or any(t.role is Role.REGION for t in graph.flow.tensors))
         sizes = [0] * (max([1, *plan.peaks]) + 1)
         for arena, peak in plan.peaks.items():
             sizes[arena] = peak + call.extra_padding
@@ -120,7 +125,7 @@ class Job:
 
     def _write(self, plan: api.Plan, graph: ReadGraph) -> None:
         """Write the offsets to the specs."""
-        for spec in self.call.specs:
+        for spec in self.specs:
             tensor = graph.flow.root(graph.ids[id(spec)][0])
             if tensor.arena is None:
                 continue  # a stale spec of a buffer that is planned later
@@ -150,7 +155,7 @@ class Job:
     def _stock(self) -> GraphReport:
         call = self.call
         suite = MemoryPlanningAlgorithmSuite()
-        sizes = suite(call.alignment, call.specs, call.module, call.signature, call.extra_padding)  # type: ignore[arg-type]
+        sizes = suite(call.alignment, self.specs, call.module, call.signature, call.extra_padding)  # type: ignore[arg-type]
         try:
             replay(self.before, trace(call.module, call.signature))
         except ReplayError as error:

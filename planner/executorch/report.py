@@ -98,6 +98,4 @@ def report_of(
     """The report of a plan that was written back."""
     arenas = tuple(ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver) for m, r in plan.results.items())
     everything = (*fallbacks, *plan.fallbacks)
-    return GraphReport(
-        graph, arenas, plan.decisions, everything, tuple(buffer_sizes), plan.wall_time, write_backs
-    )
+    return GraphReport(graph, arenas, plan.decisions, everything, tuple(buffer_sizes), plan.wall_time, write_backs)

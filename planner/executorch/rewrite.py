@@ -6,15 +6,16 @@ All can be undone until `Rewrite.commit`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 import torch
-from executorch.exir import memory
 from executorch.exir.tensor import TensorSpec
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_map_only
 
 from planner.executorch import nodes
+from planner.executorch.copies import add_call, add_clone, twin
 from planner.executorch.views import View, view_of
 from planner.share_rules import Share
 from planner.sharing import Decision, Outcome
@@ -60,7 +61,8 @@ class Rewrite:
                 operands = [view.source]
                 if decision.outcome is Outcome.PARTIAL:
                     self._copy_results(node, view, decision)
-            stand_in = self._add(operator.getitem, ([node.kwargs["out"], *operands], 0))
+            stand_in = self.module.graph.call_function(operator.getitem, ([node.kwargs["out"], *operands], 0))
+        self.added.append(stand_in)
         stand_in.meta = dict(node.meta)
         node.replace_all_uses_with(stand_in)
         self.replaced.append((node, stand_in))
@@ -74,9 +76,8 @@ class Rewrite:
         for k, part in enumerate(nodes.leaves(cat.args[0])):
             (spec,) = nodes.specs_of(part)
             if spec.nbytes() and k not in decision.placed:
-                slot = _slot(spec, out, along * inner)
-                alloc = self._alloc(slot)
-                part = self._add(_clone_to(slot), (part,), {**_clone_arguments(slot), "out": alloc}, slot)
+                self.added += add_clone(self.module.graph, part, _slot(spec, out, along * inner))
+                part = self.added[-1]
             parts.append(part)
             along += int(spec.shape[dim % len(spec.shape)]) if spec.nbytes() else 0
         return parts
@@ -94,22 +95,9 @@ class Rewrite:
                 stop = start + int(spec.shape[view.axis])
                 self._add(aten.slice_copy.Tensor_out, (view.source, view.axis, start, stop), {"out": out}, spec)
 
-    def _alloc(self, spec: TensorSpec) -> Node:
-        return self._add(memory.alloc, ((tuple(spec.shape), spec.dtype),), {}, spec)
-
-    def _add(
-        self,
-        target: Callable[..., object],
-        args: tuple[object, ...],
-        kwargs: dict[str, object] | None = None,
-        spec: TensorSpec | None = None,
-    ) -> Node:
-        node = self.module.graph.call_function(target, args, kwargs)  # type: ignore[arg-type]
-        if spec is not None:
-            node.meta["spec"] = spec
-            node.meta["val"] = torch.empty(tuple(spec.shape), dtype=spec.dtype, device="meta")
-        self.added.append(node)
-        return node
+    def _add(self, *call: Any) -> Node:
+        self.added.append(add_call(self.module.graph, *call))
+        return self.added[-1]
 
     def commit(self) -> None:
         """Erase the old nodes."""
@@ -130,23 +118,10 @@ class Rewrite:
 
 def _slot(part: TensorSpec, whole: TensorSpec, at: int) -> TensorSpec:
     """The place of a part in the whole, as a tensor of its own."""
-    slot = TensorSpec(part.dtype, torch.Size(part.shape))
-    slot.stride, slot.dim_order = part.stride, part.dim_order
+    slot = twin(part)
     slot.mem_id, slot.mem_offset = whole.mem_id, whole.mem_offset + at
     slot.lifetime = list(whole.lifetime)
-    slot.device, slot.device_index = whole.device, whole.device_index
-    slot.realign(1)
     return slot
-
-
-def _clone_to(spec: TensorSpec) -> Callable[..., object]:
-    """The kernel that copies a tensor of this layout: plain ``clone`` knows only the usual one."""
-    usual = [int(d) for d in spec.dim_order] == list(range(len(spec.shape)))
-    return aten.clone.out if usual else torch.ops.dim_order_ops._clone_dim_order.out
-
-
-def _clone_arguments(spec: TensorSpec) -> dict[str, object]:
-    return {} if _clone_to(spec) is aten.clone.out else {"dim_order": [int(d) for d in spec.dim_order]}
 
 
 def refresh_output_specs(module: GraphModule) -> None:

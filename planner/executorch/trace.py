@@ -65,10 +65,7 @@ class _Tracer:
 
     def ref(self, spec: TensorSpec, name: str) -> Ref:
         root = nodes.root_spec(spec)
-        if id(root) in self.moved_to:
-            places = self.moved_to[id(root)]
-        else:
-            places = (_place(root),)
+        places = self.moved_to.get(id(spec), (_place(root),))  # a view stays at the address planned for its base
         return Ref(name, id(root), int(spec.nbytes()), places)
 
     def refs(self, node: Node) -> list[Ref]:
@@ -196,9 +193,7 @@ def _alike(one: Node, other: Node) -> bool:
 def _same_strides(inner: TensorSpec, outer: TensorSpec, dimensions: Sequence[int]) -> bool:
     """Are neighbours in ``inner`` neighbours in ``outer``? ``dimensions`` maps the dimensions of ``inner``."""
     into = nodes.strides(outer)
-    return all(
-        n == 1 or s == into[d] for n, s, d in zip(inner.shape, nodes.strides(inner), dimensions, strict=True)
-    )
+    return all(n == 1 or s == into[d] for n, s, d in zip(inner.shape, nodes.strides(inner), dimensions, strict=True))
 
 
 def _static(specs: Sequence[TensorSpec]) -> bool:

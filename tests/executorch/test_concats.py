@@ -133,7 +133,9 @@ def test_copied_in_part(name):
 def test_a_part_is_copied_in_its_own_layout():
     """A channels-last part that cannot be placed; stock's concat is wrong here."""
     constant = nhwc(1, 4, 3, 3)
-    c = compare(Function(lambda x: cat([x.sin(), constant, x.cos()], 2).exp()), (nhwc(1, 4, 3, 3),), arena_planning_pass())
+    c = compare(
+        Function(lambda x: cat([x.sin(), constant, x.cos()], 2).exp()), (nhwc(1, 4, 3, 3),), arena_planning_pass()
+    )
     assert c.ours_near_eager
     assert c.planning_pass.reports[0].of(Share.CONCAT)[0].outcome is Outcome.PARTIAL
 

@@ -12,7 +12,7 @@ from planner.executorch.planning_pass import ArenaPlanningPass, arena_planning_p
 from planner.executorch.trace import trace
 from planner.replay import ReplayError, replay
 from planner.share_rules import Share
-from planner.sharing import Outcome, Policy
+from planner.sharing import Policy
 from tests.executorch.models import Function
 
 

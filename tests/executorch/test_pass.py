@@ -261,3 +261,10 @@ def test_an_untested_version_is_warned_of(monkeypatch):
     with pytest.warns(ArenaWarning, match=r"executorch 9\.9\.0 was not tested"):
         arena_planning_pass()
     planning_pass._warn_if_untested.cache_clear()
+
+
+def test_bits_are_compared_whatever_the_strides():
+    x = torch.arange(8.0).reshape(2, 4)
+    for strided in (x[:1, 0], x[:, 1], x.t(), x[0, 0]):
+        assert same_bits([strided], [strided.clone(memory_format=torch.contiguous_format)])
+    assert not same_bits([torch.tensor([0.0])], [torch.tensor([-0.0])])

@@ -152,7 +152,9 @@ def test_buffers_that_are_not_allocated():
     config = ExecutorchBackendConfig(memory_planning_pass=planning_pass, emit_mutable_buffer_names=True)
     program = copy.deepcopy(lower(Stateful(old_and_new), (R(8),))).to_executorch(config)
     values = program.executorch_program.execution_plan[0].values
-    unplanned = [v.val for v in values if getattr(v.val, "allocation_info", True) is None and v.val.data_buffer_idx == 0]
+    unplanned = [
+        v.val for v in values if getattr(v.val, "allocation_info", True) is None and v.val.data_buffer_idx == 0
+    ]
     assert len(unplanned) == 1
     assert planning_pass.reports[0].status == "optimal"
 

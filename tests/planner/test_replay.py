@@ -167,7 +167,15 @@ def test_an_elementwise_op_may_write_exactly_onto_an_operand():
         in_place(["t", (2, ((1, 0),))], (0,)),
         in_place(["t", (2, ((1, 2),))], (0, 1)),
     ],
-    ids=["not elementwise", "shifted", "larger", "smaller", "read in another way", "a part of it", "another part of it"],
+    ids=[
+        "not elementwise",
+        "shifted",
+        "larger",
+        "smaller",
+        "read in another way",
+        "a part of it",
+        "another part of it",
+    ],
 )
 def test_any_other_overlap_of_operand_and_result_is_caught(trace):
     with pytest.raises(ReplayError, match="half of y"):

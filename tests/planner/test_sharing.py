@@ -245,7 +245,10 @@ def counter_examples():
     u, v, w = tensor("u", 3), tensor("v", 3), tensor("w", 3)
     cut_u = Op("cut", OpKind.SLICE, ("t",), ("u",), (), 0, starts=(0,))
     cut_v = Op("cut2", OpKind.SLICE, ("t",), ("v",), (), 0, starts=(1,))
-    yield "t[0:3] + t[1:4]", Dataflow([op("b", [], ["t"]), cut_u, cut_v, elementwise("f", "uv", "w")], [t, u, v, w], ["w"])
+    yield (
+        "t[0:3] + t[1:4]",
+        Dataflow([op("b", [], ["t"]), cut_u, cut_v, elementwise("f", "uv", "w")], [t, u, v, w], ["w"]),
+    )
 
 
 @pytest.mark.parametrize(("name", "flow"), counter_examples())
