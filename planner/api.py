@@ -101,9 +101,9 @@ class Request:
         Of the solver.
     """
 
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     reserved: Mapping[int, int] = field(default_factory=dict)
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
 
 
 def plan(flow: Dataflow, request: Request | None = None) -> Plan:

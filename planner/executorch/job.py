@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, update_all_tensors_lifetime
 from executorch.exir.tensor import TensorSpec
@@ -34,7 +34,7 @@ class ArenaWarning(UserWarning):
 class Settings:
     """What the user asked of the pass."""
 
-    request: api.Request = api.Request()
+    request: api.Request = field(default_factory=api.Request)
     strict: bool = False
     move_write_backs: bool = True
 

@@ -6,7 +6,8 @@ In place of stock's pass::
 
 It fills the gap that stock planning leaves: the arena is proven smallest; concats, slices and splits whose results are
 in place already are gone; elementwise results are written onto operands that die there; write-backs of buffers happen
-where their value is born. If a judge refuses a plan it falls back to less: no sharing, then stock's plan, with a warning.
+where their value is born. If a judge refuses a plan the pass falls back to less: no sharing, then stock's plan, with a
+warning.
 """
 
 from __future__ import annotations
