@@ -17,13 +17,15 @@ Tokens = list[tuple[str, int]]
 
 
 @st.composite
-def buffers(draw: st.DrawFn, most: int = 5, alignments: tuple[int, ...] = (1, 1, 1, 2, 3, 4)) -> list[Buffer]:
+def buffers(
+    draw: st.DrawFn, most: int = 5, alignments: tuple[int, ...] = (1, 1, 1, 2, 3, 4), size: int = 5
+) -> list[Buffer]:
     """A few small buffers with short lifetimes."""
     out = []
     for k in range(draw(st.integers(1, most))):
         start = draw(st.integers(0, 5))
         end = start + draw(st.integers(1, 4))
-        out.append(Buffer(f"b{k}", draw(st.integers(0, 5)), start, end, draw(st.sampled_from(alignments))))
+        out.append(Buffer(f"b{k}", draw(st.integers(0, size)), start, end, draw(st.sampled_from(alignments))))
     return out
 
 
@@ -63,9 +65,9 @@ def tied_problems(draw: st.DrawFn, most: int = 5) -> Problem:
 
 
 @st.composite
-def optional_problems(draw: st.DrawFn, most: int = 5, ties: int = 4) -> Problem:
+def optional_problems(draw: st.DrawFn, most: int = 4, ties: int = 3) -> Problem:
     """Buffers with concats, slices and hand-offs among them that may contradict each other, most of them optional."""
-    made = draw(buffers(most=most, alignments=(1, 1, 1, 2)))
+    made = draw(buffers(most=most, alignments=(1, 1, 1, 2), size=3))
     found: list[Colocation] = []
     for _ in range(draw(st.integers(1, ties))):
         part, whole = draw(st.sampled_from(made)), draw(st.sampled_from(made))
