@@ -114,9 +114,9 @@ class Choices:
         out: dict[tuple[tuple[int, ...], ...], None] = {}
         for a, around in enumerate(self.atoms.near):
             if len(around) > 1 and self.atoms.clusters[a] in self._trees:
-                ways = [tuple(ks) for b, ks in around.items() if any(self.atoms.gives(b, a, k) for k in ks)]
-                if len(ways) > 1:
-                    out[tuple(ways)] = None
+                ways = [tuple(k for k in ties if self.atoms.gives(b, a, k)) for b, ties in around.items()]
+                if len(into := tuple(way for way in ways if way)) > 1:
+                    out[into] = None
         return out
 
     def _heirs(self) -> dict[tuple[tuple[int, ...], ...], None]:

@@ -1,12 +1,13 @@
 """Optional colocations: the choice is the best of all, whatever "best" was asked for."""
 
 import dataclasses
+import itertools
 import time
 
 import pytest
 from hypothesis import given, settings
 
-from solvers.buffers import Buffer, Colocation, Kind
+from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.choice import Aim, Choices, choose, copied
 from solvers.clauses import contradictions
 from solvers.problem import Problem
@@ -94,22 +95,15 @@ def test_greedy_is_legal_repeatable_and_no_worse_than_without(problem):
 def test_clauses_spare_every_legal_choice(problem):
     """What is known at once, and what is learnt from contradictions."""
     known = Choices(problem)
-    every = []
-    for some in choices(problem):
-        left = list(some.colocations)
-        asked = [dataclasses.replace(c, required=True) for c in problem.colocations]
-        active = []
-        for k, c in enumerate(asked):
-            if left and c == left[0]:
-                active.append(k)
-                left.pop(0)
-        every.append(set(active))
-    assert every
-    everything = range(len(problem.colocations))
-    for _ in everything:
-        found = contradictions(known, sorted(set(everything) - known.atoms.impossible))
-        known.found += found
-    for on in every:
+    optional = [k for k, c in enumerate(problem.colocations) if not c.required]
+    everything = {*problem.required, *optional}
+    known.found += contradictions(known, sorted(everything - known.atoms.impossible))
+    for some in itertools.product((True, False), repeat=len(optional)):
+        on = {*problem.required, *itertools.compress(optional, some)}
+        try:
+            problem.groups(sorted(on))
+        except ProblemError:
+            continue
         assert not on & known.atoms.impossible
         for c in [*known.known, *known.found]:
             assert not set(c.off) <= on or set(c.unless) & on
