@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 2**53
 """CP-SAT adds up in 64 bits and hands out its bound as a double: with larger numbers no model is built."""
 
-ATOMS_LIMIT, SECONDS_PER_ATOM = 200_000, 2e-5
+ATOMS_LIMIT, SECONDS_PER_ATOM = 200_000, 6e-5
 """Above this many atoms in all steps together no model is built, nor if this takes more than the time left."""
 
 PATH_LIMIT = 100_000

@@ -27,7 +27,7 @@ Search = Callable[[Shape], None]
 ROUNDS = 30
 """Choices that one stage proposes before it gives up on contradictions."""
 
-TRIALS, PLACED_LIMIT = 20, 4_000
+TRIALS, PLACED_LIMIT = 20, 2_000
 """Greedy undoes the ties of at most this many groups, and places at most this many buffers in all trials."""
 
 
@@ -39,12 +39,15 @@ class Chooser:
     run : Run
     search : callable, optional
         Improves a shape; none for greedy alone.
+    always : bool
+        Search also where greedy met the bound.
     """
 
-    def __init__(self, run: Run, search: Search | None) -> None:
+    def __init__(self, run: Run, search: Search | None, always: bool = False) -> None:
         self.run = run
         self.problem = run.problem
         self.search = search
+        self.always = always
         self.choices = Choices(run.problem)
         self.floor = run.proven = self.choices.steps.floor
         self.shapes: dict[tuple[int, ...], Shape | None] = {}
@@ -60,6 +63,8 @@ class Chooser:
     def solve(self) -> Result:
         """Greedy, then the stages of the objective, each within what the one before it reached."""
         self._first_plans()
+        if self.always and self.best is not None:
+            self._pack(self.best.solution.active, self.least_peak, self.floor, self.run.deadline.part(0.3))
         match self.run.options.objective:
             case Objective.PEAK:
                 floor = self._stage(self.least_peak, 0.8)
