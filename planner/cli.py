@@ -84,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--seed", type=_count, default=0, metavar="N", help="random seed (default 0)")
     plan.add_argument("--capacity", type=_count, metavar="BYTES", help="no larger arena will do")
     plan.add_argument("--optional", action="store_true", help="read all colocations as optional")
+    objectives = ("peak", "copies", "weighted")
+    plan.add_argument("--objective", default="peak", choices=objectives, help="what comes first (default peak)")
+    plan.add_argument("--copy-weight", type=_weight, default=1.0, metavar="W", help="of a copied byte, for weighted")
     plan.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
     check = command("verify", _verify, "check a plan against its problem", VERIFY_EXAMPLE)
@@ -97,6 +100,13 @@ def _seconds(text: str) -> float:
     value = float(text)
     if math.isnan(value) or value < 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds: it must be at least 0")
+    return value
+
+
+def _weight(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no weight: it must be finite and at least 0")
     return value
 
 
@@ -129,7 +139,7 @@ def _plan(args: argparse.Namespace) -> int:
     from planner import io as files
     from solvers.buffers import ProblemError
     from solvers.problem import Problem
-    from solvers.run import Options
+    from solvers.run import Objective, Options
     from solvers.search import SOLVERS, solve
 
     if args.solver not in SOLVERS:
@@ -144,7 +154,8 @@ def _plan(args: argparse.Namespace) -> int:
             problem = Problem(problem.buffers, problem.colocations, args.capacity, problem.name)
         except ProblemError as error:
             raise FileError(f"--capacity: {error}") from None
-    options = Options(args.time_limit, args.workers, args.seed)
+    objective = Objective(args.objective)
+    options = Options(args.time_limit, args.workers, args.seed, objective=objective, copy_weight=args.copy_weight)
     result = solve(problem, args.solver, options)
     if result.solution is not None and args.output:
         if args.output.endswith(".csv"):
@@ -155,6 +166,8 @@ def _plan(args: argparse.Namespace) -> int:
                 "time_limit": args.time_limit if math.isfinite(args.time_limit) else None,
                 "workers": args.workers,
                 "seed": args.seed,
+                "objective": args.objective,
+                "copy_weight": args.copy_weight,
             }
             text = files.plan_to_json(files.plan_file(problem, result, parameters))
         files.write_atomically(args.output, text)

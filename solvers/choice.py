@@ -6,6 +6,7 @@ when the groups are built, and added as a clause (`solvers.clauses`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 2**53
 """CP-SAT adds up in 64 bits and hands out its bound as a double: with larger numbers no model is built."""
+
+ATOMS_LIMIT, SECONDS_PER_ATOM = 200_000, 6e-5
+"""Above this many atoms in all steps together no model is built, nor if this takes more than the time left."""
 
 PATH_LIMIT = 100_000
 """Atoms looked at for clauses between hand-offs and those who still show the bytes."""
@@ -70,11 +74,18 @@ class Choices:
         self.found: list[Clause] = []
         self.required = frozenset(problem.required)
 
-    def fits(self, aim: Aim) -> bool:
-        """Are the numbers small enough for a model?"""
-        problem = self.problem
+    def buildable(self, aim: Aim, floor: int, seconds: float) -> bool:
+        """Are the numbers and the steps whose load may be above ``floor`` few enough for a model, in this time?"""
+        problem, steps = self.problem, self.steps
         most = sum(b.size + b.alignment + (b.offset or 0) for b in problem.buffers)
-        return aim.score(max(most, aim.max_peak), copied(problem, ())) + most <= SIZE_LIMIT
+        if aim.score(max(most, aim.max_peak), copied(problem, ())) + most > SIZE_LIMIT:
+            return False
+        matter = [t for n, t in enumerate(steps.times) if steps.bytes_at(n, int(steps.apart[n])) > floor]
+        live = 0
+        for i, mine in self.atoms.of.items():
+            b = problem.buffers[i]
+            live += len(mine) * (bisect_left(matter, b.end) - bisect_left(matter, b.start))
+        return live <= ATOMS_LIMIT and live * SECONDS_PER_ATOM <= seconds
 
     def literals(self, logic: Logic) -> list[Literal]:
         """One per tie, with all clauses that are known."""
@@ -84,8 +95,8 @@ class Choices:
             free = k not in self.required and k not in self.atoms.impossible
             active.append(model.new_bool_var(f"tie{k}") if free else k in self.required)
         self.add_clauses(logic, active, [*self.known, *self.found])
-        for few in self._writers(logic, active):
-            model.add_at_most_one(few)
+        for few in self.exclusive:
+            model.add_at_most_one([logic.any_of([active[k] for k in ties]) for ties in few])
         return active
 
     def add_clauses(self, logic: Logic, active: Sequence[Literal], clauses: Sequence[Clause]) -> None:
@@ -93,16 +104,57 @@ class Choices:
         for c in clauses:
             logic.model.add_bool_or([*(logic.negate(active[k]) for k in c.off), *(active[k] for k in c.unless)])
 
-    def _writers(self, logic: Logic, active: Sequence[Literal]) -> list[list[Literal]]:
+    @cached_property
+    def exclusive(self) -> list[tuple[tuple[int, ...], ...]]:
+        """Sets of ties of which no two may be active (those of one inner tuple count as one)."""
+        return [*self._writers(), *self._heirs()]
+
+    def _writers(self) -> dict[tuple[tuple[int, ...], ...], None]:
         """An atom shows what one writer wrote: in a tree no two ways in can lead to the same one."""
-        out: dict[tuple[tuple[int, ...], ...], list[Literal]] = {}
+        out: dict[tuple[tuple[int, ...], ...], None] = {}
         for a, around in enumerate(self.atoms.near):
-            if len(around) < 2 or self.atoms.clusters[a] not in self._trees:
-                continue
-            ways = [tuple(ks) for b, ks in around.items() if any(self.atoms.gives(b, a, k) for k in ks)]
-            if len(ways) > 1:
-                out[tuple(ways)] = [logic.any_of([active[k] for k in ks]) for ks in ways]
-        return list(out.values())
+            if len(around) > 1 and self.atoms.clusters[a] in self._trees:
+                ways = [tuple(k for k in ties if self.atoms.gives(b, a, k)) for b, ties in around.items()]
+                if len(into := tuple(way for way in ways if way)) > 1:
+                    out[into] = None
+        return out
+
+    def _heirs(self) -> dict[tuple[tuple[int, ...], ...], None]:
+        """An atom is handed over to one successor, and taken over from one predecessor, that are not the same bytes."""
+        out: dict[tuple[tuple[int, ...], ...], None] = {}
+        atoms = self.atoms
+        for handoffs in atoms.handoffs.values():
+            ends: dict[int, dict[int, int]] = {}  # atom -> the predecessor, or the successor's cluster -> hand-off
+            for k in handoffs:
+                for a, b in atoms.links[k]:
+                    if atoms.clusters[a] != atoms.clusters[b]:
+                        ends.setdefault(a, {})[-1 - b] = k
+                        ends.setdefault(b, {})[atoms.clusters[a]] = k
+            out |= dict.fromkeys(tuple((k,) for k in few.values()) for few in ends.values() if len(few) > 1)
+        return out
+
+    def compatible(self, ties: Sequence[int]) -> list[int]:
+        """As many as keep the clauses that are known, the first before the others."""
+        on: dict[int, None] = dict.fromkeys(self.required)
+        sets: dict[int, list[int]] = {}
+        for n, few in enumerate(self.exclusive):
+            for k in {k for some in few for k in some}:
+                sets.setdefault(k, []).append(n)
+        clauses: dict[int, list[Clause]] = {}
+        for c in self.known:
+            for k in c.off:
+                clauses.setdefault(k, []).append(c)
+        for k in ties:
+            clash = any(
+                k not in some and any(other in on for other in some)
+                for n in sets.get(k, ())
+                for some in self.exclusive[n]
+            )
+            if k not in self.atoms.impossible and not clash:
+                on[k] = None
+                if any(all(other in on for other in c.off) for c in clauses.get(k, ())):
+                    del on[k]
+        return [k for k in ties if k in on]
 
     @cached_property
     def _trees(self) -> set[int]:

@@ -6,6 +6,7 @@ usual search packs that choice; if it does not meet the floor, and the problem i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +14,7 @@ from fractions import Fraction
 from solvers.choice import Aim, Choices, Found, choose, copied
 from solvers.clauses import contradictions
 from solvers.deadline import Deadline
-from solvers.joint import Joint, joint_fits
+from solvers.joint import Joint
 from solvers.optional import most_sharing
 from solvers.result import Result
 from solvers.run import Objective, Plan, Run
@@ -26,7 +27,7 @@ Search = Callable[[Shape], None]
 ROUNDS = 30
 """Choices that one stage proposes before it gives up on contradictions."""
 
-TRIALS, PLACED_LIMIT = 40, 10_000
+TRIALS, PLACED_LIMIT = 20, 2_000
 """Greedy undoes the ties of at most this many groups, and places at most this many buffers in all trials."""
 
 
@@ -38,17 +39,21 @@ class Chooser:
     run : Run
     search : callable, optional
         Improves a shape; none for greedy alone.
+    always : bool
+        Search also where greedy met the bound.
     """
 
-    def __init__(self, run: Run, search: Search | None) -> None:
+    def __init__(self, run: Run, search: Search | None, always: bool = False) -> None:
         self.run = run
         self.problem = run.problem
         self.search = search
+        self.always = always
         self.choices = Choices(run.problem)
         self.floor = run.proven = self.choices.steps.floor
         self.shapes: dict[tuple[int, ...], Shape | None] = {}
         self.best: Plan | None = None
-        most = sum(b.size + b.alignment + (b.offset or 0) for b in self.problem.buffers)
+        some = self.problem.buffers
+        most = sum(b.size + (b.offset or 0) for b in some) + len(some) * math.lcm(*(b.alignment for b in some))
         limit = most if run.capacity is None else min(most, run.capacity)
         weight = Fraction(run.options.copy_weight).limit_denominator(1000)
         self.least_peak = Aim(1, 0, limit, copied(self.problem, ()))
@@ -58,14 +63,17 @@ class Chooser:
     def solve(self) -> Result:
         """Greedy, then the stages of the objective, each within what the one before it reached."""
         self._first_plans()
+        if self.always and self.best is not None:
+            self._pack(self.best.solution.active, self.least_peak, self.floor, self.run.deadline.part(0.3))
         match self.run.options.objective:
             case Objective.PEAK:
                 floor = self._stage(self.least_peak, 0.8)
-                least = self._stage(replace(self.least_copied, max_peak=self._peak), 1.0)
+                least = self._stage(replace(self.least_copied, max_peak=self._peak), 1.0) if self._within else 0
                 optimal, saved_most = self._peak <= floor, self._copied <= least
             case Objective.COPIES:
                 least = self._stage(self.least_copied, 0.8)
-                floor = self._stage(replace(self.least_peak, max_copied=self._copied), 1.0)
+                within = replace(self.least_peak, max_copied=self._copied) if self._within else self.least_peak
+                floor = self._stage(within, 1.0)
                 saved_most = self._copied <= least
                 optimal = saved_most and self._peak <= floor
             case Objective.WEIGHTED:
@@ -73,15 +81,23 @@ class Chooser:
                 optimal = self._score(self.least_sum) <= least
                 saved_most = self._copied == 0 or (optimal and self.least_sum.copy_weight > 0)
         engine = self.best.engine if self.best else "pinned buffers"
-        return self.run.result(self.best, self.floor, engine, saved_most, optimal)
+        impossible = self.floor > self.least_peak.max_peak
+        return self.run.result(self.best, self.floor, engine, saved_most, optimal, impossible)
+
+    @property
+    def _within(self) -> bool:
+        """Is there a plan within the capacity?"""
+        return self.best is not None and (self.run.capacity is None or self.best.peak <= self.run.capacity)
 
     @property
     def _peak(self) -> int:
-        return self.best.peak if self.best else self.least_peak.max_peak
+        return self.best.peak if self.best and self._within else self.least_peak.max_peak + 1
 
     @property
     def _copied(self) -> int:
-        return copied(self.problem, self.best.solution.active) if self.best else self.least_peak.max_copied
+        if self.best and self._within:
+            return copied(self.problem, self.best.solution.active)
+        return self.least_peak.max_copied + 1
 
     def _score(self, aim: Aim) -> int:
         return aim.score(self._peak, self._copied)
@@ -115,7 +131,7 @@ class Chooser:
 
     def _first_plans(self) -> None:
         """As much sharing as goes together; none; and what lies between where that helps."""
-        most = self._shape(most_sharing(self.problem))
+        most = self._shape(most_sharing(self.choices))
         if most is None or most.peak > self.floor:
             self._shape(self.problem.required)
             if most is not None:
@@ -137,7 +153,7 @@ class Chooser:
         """Work towards one aim; returns the proven floor of its score."""
         bound = aim.score(self.floor, 0)
         deadline = self.run.deadline.part(share)
-        if self.search is None or self._score(aim) <= bound or not self.choices.fits(aim):
+        if self.search is None or self._score(aim) <= bound:
             return bound
         found = self._choose(aim, deadline.part(0.3))
         bound = self._raise(aim, bound, found.bound)
@@ -145,7 +161,7 @@ class Chooser:
             second = self._choose(self._second(aim, bound), deadline.part(0.3))
             active = second.active or found.active
             if active is not None:
-                self._pack(active, aim, bound, deadline.part(0.5))
+                self._pack(active, aim, bound, deadline.part(0.6))
         if self._score(aim) > bound:
             bound = self._decide_both(aim, bound, deadline.part(0.7))
         if self._score(aim) > bound and aim.peak_weight:
@@ -173,7 +189,7 @@ class Chooser:
         """By loads alone; choices that contradict themselves are ruled out until one does not."""
         found = Found()
         for _ in range(ROUNDS):
-            if deadline.passed:
+            if deadline.passed or not self.choices.buildable(aim, self.floor, deadline.left):
                 break
             found = choose(self.choices, aim, self.floor, self.run.options.cp_sat(deadline.left))
             if found.active is None or not (clauses := contradictions(self.choices, found.active)):
@@ -194,7 +210,7 @@ class Chooser:
 
     def _decide_both(self, aim: Aim, bound: int, deadline: Deadline) -> int:
         """Choice and placement in one model: at the bound, then as good as can be."""
-        if deadline.passed or not joint_fits(self.choices, aim):
+        if deadline.passed or not self.choices.atoms.complete or not self.choices.buildable(aim, -1, deadline.left):
             return bound
         limit = min(aim.max_peak, self._peak) if aim.copy_weight == 0 else aim.max_peak
         joint = Joint(self.choices, replace(aim, max_peak=limit), self.floor)

@@ -7,7 +7,6 @@ distance of its two buffers.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,9 +21,6 @@ from solvers.run import Options
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-ATOMS_LIMIT = 100_000
-"""Above this many live atoms in all steps together no model is built."""
-
 
 @dataclass(frozen=True)
 class Placed:
@@ -32,16 +28,6 @@ class Placed:
 
     bound: int | None = None
     solution: Solution | None = None
-
-
-def joint_fits(choices: Choices, aim: Aim) -> bool:
-    """Is a model of this size worth building?"""
-    starts, atoms = sorted(choices.steps.times), choices.atoms
-    live = 0
-    for i, mine in atoms.of.items():
-        b = choices.problem.buffers[i]
-        live += len(mine) * (bisect_left(starts, b.end) - bisect_left(starts, b.start))
-    return atoms.complete and choices.fits(aim) and live <= ATOMS_LIMIT
 
 
 class Joint:
@@ -103,7 +89,7 @@ class Joint:
         made: dict[tuple[int, int, int, int | None], cp_model.IntervalVar] = {}
         for t in self.choices.steps.times:
             runs: dict[tuple[int, int, int, int | None], Literal] = {}
-            last = (-1, 0, 0, None)
+            last: tuple[int, int, int, int | None] = (-1, 0, 0, None)
             for a, present in sorted(self.presence.at(t), key=lambda x: x[0]):
                 if present is False:
                     continue

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from solvers.buffers import ProblemError
-from solvers.choice import saves
+from solvers.choice import Choices, saves
 from solvers.groups import build_groups
-from solvers.problem import Problem
 
 T = TypeVar("T")
 
@@ -58,17 +57,19 @@ def accept_in_batches(
     return accepted, refused
 
 
-def most_sharing(problem: Problem) -> tuple[int, ...]:
+def most_sharing(choices: Choices) -> tuple[int, ...]:
     """The required colocations and as many optional ones as go together, those that save most first.
 
     Limited by work and not by time, so that greedy's plan is the same whatever the time limit.
     """
+    problem = choices.problem
 
     def check(optional: list[int]) -> None:
         ties = [problem.colocations[k] for k in sorted([*problem.required, *optional])]
         tied = dict.fromkeys(i for c in ties for i in (c.part, c.whole))
         build_groups([problem.by_id[i] for i in tied], ties)
 
-    optional = set(range(len(problem.colocations))) - set(problem.required)
-    accepted, _ = accept_in_batches(sorted(optional, key=lambda k: (-saves(problem, k), k)), check)
+    optional = set(range(len(problem.colocations))) - choices.required
+    wanted = choices.compatible(sorted(optional, key=lambda k: (-saves(problem, k), k)))
+    accepted, _ = accept_in_batches(wanted, check)
     return tuple(sorted([*problem.required, *accepted]))

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """CP-SAT's words. ``optimal``: the peak is proven smallest. ``feasible``: a plan, not proven smallest.
+    """CP-SAT's words. ``optimal``: the peak is proven smallest; with another objective than ``peak``, all that it asks
+    for is proven. ``feasible``: a plan, not proven so.
     ``infeasible``: proven that no plan exists (within the capacity). ``unknown``: no plan found, none excluded."""
 
     OPTIMAL = "optimal"

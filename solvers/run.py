@@ -122,16 +122,22 @@ class Run:
             self.options.progress(line)
 
     def result(
-        self, plan: Plan | None, bound: int, engine: str, copies_optimal: bool = True, optimal: bool | None = None
+        self,
+        plan: Plan | None,
+        bound: int,
+        engine: str,
+        copies_optimal: bool = True,
+        optimal: bool | None = None,
+        impossible: bool = False,
     ) -> Result:
         """Judge the plan against the problem with its capacity and say what is proven.
 
-        ``optimal`` where the peak alone does not decide it.
+        ``optimal`` where the bound alone does not decide it, ``impossible`` where it is proven that there is no plan.
         """
         solution = plan.solution if plan else None
         peak = plan.peak if plan else None
         if plan is None or (self.capacity is not None and plan.peak > self.capacity):
-            impossible = plan is None and self.proven is None
+            impossible |= plan is None and self.proven is None
             impossible |= self.capacity is not None and bound > self.capacity
             status, solution = (Status.INFEASIBLE if impossible else Status.UNKNOWN), None
         else:

@@ -42,9 +42,9 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     return SOLVERS[solver](run)
 
 
-def _solve(run: Run, search: Search | None) -> Result:
+def _solve(run: Run, search: Search | None, always: bool = False) -> Result:
     if len(run.problem.required) < len(run.problem.colocations):
-        return Chooser(run, search).solve()
+        return Chooser(run, search, always).solve()
     shape = Shape(run, run.problem.required, run.deadline)
     if shape.collision:
         return run.result(None, shape.bound, "pinned buffers")
@@ -59,7 +59,7 @@ def _auto(run: Run) -> Result:
 
 
 def _cp_sat(run: Run) -> Result:
-    return _solve(run, lambda shape: improve(shape, always=True))
+    return _solve(run, lambda shape: improve(shape, always=True), always=True)
 
 
 def _greedy(run: Run) -> Result:

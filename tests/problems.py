@@ -17,13 +17,15 @@ Tokens = list[tuple[str, int]]
 
 
 @st.composite
-def buffers(draw: st.DrawFn, most: int = 5, alignments: tuple[int, ...] = (1, 1, 1, 2, 3, 4)) -> list[Buffer]:
+def buffers(
+    draw: st.DrawFn, most: int = 5, alignments: tuple[int, ...] = (1, 1, 1, 2, 3, 4), size: int = 5
+) -> list[Buffer]:
     """A few small buffers with short lifetimes."""
     out = []
     for k in range(draw(st.integers(1, most))):
         start = draw(st.integers(0, 5))
         end = start + draw(st.integers(1, 4))
-        out.append(Buffer(f"b{k}", draw(st.integers(0, 5)), start, end, draw(st.sampled_from(alignments))))
+        out.append(Buffer(f"b{k}", draw(st.integers(0, size)), start, end, draw(st.sampled_from(alignments))))
     return out
 
 
@@ -63,29 +65,38 @@ def tied_problems(draw: st.DrawFn, most: int = 5) -> Problem:
 
 
 @st.composite
-def optional_problems(draw: st.DrawFn, most: int = 5, ties: int = 4) -> Problem:
+def optional_problems(draw: st.DrawFn, most: int = 4, ties: int = 4) -> Problem:
     """Buffers with concats, slices and hand-offs among them that may contradict each other, most of them optional."""
-    made = draw(buffers(most=most, alignments=(1, 1, 1, 2)))
-    found: list[Colocation] = []
-    for _ in range(draw(st.integers(1, ties))):
-        part, whole = draw(st.sampled_from(made)), draw(st.sampled_from(made))
-        kind = draw(st.sampled_from(Kind))
-        if part.id == whole.id or (at := whole.size - part.size) < 0:
-            continue
-        if kind is Kind.HANDOFF and whole.duration > 1 and draw(st.booleans()):  # few lifetimes fit by chance
-            duration = part.duration
-            part = replace(part, start=whole.end - 1, end=whole.end - 1 + duration)
-            made = [part if b.id == part.id else b for b in made]
-        saving = draw(st.sampled_from([None, None, 0, 1, 7]))
-        required = draw(st.integers(0, 7)) == 0
-        found.append(Colocation(part.id, whole.id, draw(st.integers(0, at)), kind, required, saving))
+    made = draw(buffers(most=2, alignments=(1, 1, 1, 2), size=3))
+    wanted: list[tuple[str, str, int, Kind]] = []
+    while len(made) < most:
+        name, other, life = f"b{len(made)}", draw(st.sampled_from(made)), draw(st.integers(1, 3))
+        how = draw(st.sampled_from(["loose", "part", "whole", "heir"]))
+        size, kind = draw(st.integers(0, 3)), Kind.SAME
+        start = draw(st.integers(other.start, other.end))
+        if how == "whole":
+            size = other.size + draw(st.integers(0, 2))
+            wanted.append((other.id, name, draw(st.integers(0, size - other.size)), kind))
+        elif how != "loose":
+            size = min(size, other.size)
+            if how == "heir" and other.duration > 1:
+                start, kind = other.end - 1, Kind.HANDOFF
+            wanted.append((name, other.id, draw(st.integers(0, other.size - size)), kind))
+        made.append(Buffer(name, size, start, start + life, draw(st.sampled_from([1, 1, 1, 2]))))
+    for part, whole in draw(st.permutations(list(itertools.permutations(made, 2)))):
+        if part.size <= whole.size and len(wanted) < ties:
+            kind = draw(st.sampled_from(Kind))
+            wanted.append((part.id, whole.id, draw(st.integers(0, whole.size - part.size)), kind))
     kept: list[Colocation] = []
-    for c in found:
-        try:
-            Problem(made, [*kept, c])
-        except ProblemError:
-            continue
-        kept.append(c)
+    for tie in wanted:
+        for required in (draw(st.integers(0, 7)) == 0, False):  # a required one may not fit those before
+            c = Colocation(*tie, required, draw(st.sampled_from([None, None, 0, 1, 7])))
+            try:
+                Problem(made, [*kept, c])
+            except ProblemError:
+                continue
+            kept.append(c)
+            break
     return Problem(made, kept)
 
 

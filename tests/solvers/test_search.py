@@ -166,13 +166,6 @@ def test_with_no_time_the_plan_is_still_no_worse_than_greedy(solver, limit):
     assert time.monotonic() - started < 10
 
 
-@settings(max_examples=20)
-@given(problem=tied_problems(most=8))
-def test_with_no_time_and_optional_colocations_too(problem):
-    problem = Problem(problem.buffers, [dataclasses.replace(c, required=False) for c in problem.colocations])
-    assert solve(problem, "auto", Options(time_limit=0)).peak <= solve(problem, "greedy").peak
-
-
 def test_the_limit_is_kept():
     """A generous second on top: the first plan comes whatever the limit."""
     problem = tiling(7, 400, height=4001, width=300)
@@ -190,41 +183,6 @@ def test_capacity_is_reported_with_what_is_known():
 def test_pinned_buffers_that_collide_are_infeasible():
     result = solve(Problem([Buffer("a", 8, 0, 2, 1, 0), Buffer("b", 8, 1, 3, 1, 4)]))
     assert (result.status, result.peak) == (Status.INFEASIBLE, None)
-
-
-def test_optional_colocations_are_taken_where_they_help_and_left_where_they_hurt():
-    parts = [Buffer("p", 8, 0, 3), Buffer("q", 8, 1, 3), Buffer("w", 16, 2, 4)]
-    ties = [Colocation("p", "w", 0, required=False), Colocation("q", "w", 8, required=False)]
-    result = solve(Problem(parts, ties))
-    assert (result.peak, result.solution.active, result.copies_optimal) == (16, (0, 1), True)
-    base = [Buffer("x", 8, 0, 2), Buffer("s", 1, 1, 9), *(Buffer(f"f{k}", 10, 2 + k, 3 + k) for k in range(6))]
-    best = solve(Problem(base)).peak
-    assert solve(Problem(base, [Colocation("s", "x", 4, required=False)])).peak <= best
-
-
-def test_a_choice_that_cannot_be_proves_nothing_for_the_others():
-    """Pins collide in one choice of optional colocations: others are still possible, or at least not excluded."""
-    some = [Buffer("X", 4, 2, 4, 1, 0), Buffer("A", 4, 0, 2, 1, 0), Buffer("W", 4, 2, 4), Buffer("V", 4, 10, 14)]
-    some += [Buffer("Q", 1, 10, 14, 16), Buffer("P", 8, 20, 22), Buffer("C", 8, 21, 23)]
-    ties = [("A", "W", 0), ("Q", "V", 1), ("P", "C", 0)]
-    optional = [Colocation(*t, required=False) for t in ties]
-    result = solve(Problem(some, optional))
-    assert result.lower_bound <= 8
-    assert solve(Problem(some, optional, 9)).status is not Status.INFEASIBLE
-    some = [Buffer("A", 4, 0, 2, 1, 0), Buffer("W", 4, 1, 3, 1, 0), Buffer("D", 4, 0, 2)]
-    optional = [Colocation("D", "W", 0, required=False, saves=100), Colocation("A", "W", 0, required=False, saves=1)]
-    assert solve(Problem(some, optional)).status is not Status.INFEASIBLE
-
-
-def test_many_optional_colocations_keep_the_limit():
-    some, ties = [], []
-    for k in range(400):
-        some += [Buffer(f"p{k}", 8, k, k + 3), Buffer(f"q{k}", 8, k, k + 3), Buffer(f"w{k}", 16, k + 2, k + 5)]
-        ties += [Colocation(f"{i}{k}", f"w{k}", at, required=False) for i, at in (("p", 0), ("q", 8))]
-    started = time.monotonic()
-    result = solve(Problem(some, ties), "auto", Options(time_limit=1))
-    assert result.solution.active == tuple(range(800))
-    assert time.monotonic() - started < 10
 
 
 def test_alignments_without_a_small_common_multiple():
