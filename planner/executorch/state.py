@@ -118,7 +118,8 @@ def _shows(node: Node, value: Node) -> bool:
 
 def _uses(node: Node) -> list[Node]:
     """The nodes that read a value, itself or through views of it, in no order."""
-    out, todo = [], [node]
+    out: list[Node] = []
+    todo = [node]
     while todo:
         for user in todo.pop().users:
             (todo if user.target is memory.view else out).append(user)

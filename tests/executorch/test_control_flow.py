@@ -104,7 +104,7 @@ def test_the_judge_notices_a_view_of_what_a_branch_left_elsewhere(monkeypatch):
     edge = lower(Function(second_viewed), (INPUTS[0],))
     to_program(edge, arena_planning_pass(strict=True))
     monkeypatch.setattr(job, "settle_viewed_results", lambda module: [])
-    with pytest.raises(PlanningError, match="must hold 'cond.1'"):
+    with pytest.raises(PlanningError, match=r"must hold 'cond\.1'"):
         to_program(edge, arena_planning_pass(strict=True))
 
 

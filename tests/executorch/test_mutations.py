@@ -39,9 +39,9 @@ def model(x, unused):
     return values + x[:4]
 
 
-def plan_and_stop(function, inputs, policy=Policy()):
+def plan_and_stop(function, inputs, policy=None):
     """The trace before, the planned graph, its signature, the specs by node name, and the report."""
-    capture = Capture(Settings(Request(policy), strict=True))
+    capture = Capture(Settings(Request(policy or Policy()), strict=True))
     model = function if isinstance(function, torch.nn.Module) else Function(function)
     edge = to_edge(export(model, inputs))
     with pytest.raises(Captured) as captured:
@@ -178,7 +178,7 @@ class Cache(torch.nn.Module):
 
 def test_a_write_back_moved_too_early():
     planned = plan_and_stop(Cache(), (torch.randn(8),))
-    before, module, signature, _, report = planned
+    _, module, _, _, report = planned
     assert len(report.write_backs) == 1
     (write,) = [n for n in module.graph.nodes if n.name in report.write_backs]
     (reader,) = [n for n in module.graph.nodes if n.target is torch.ops.aten.flip.out]
@@ -195,7 +195,7 @@ def test_an_in_place_write_inside_a_branch():
         return torch.cond(x.sum() > 0, lambda z: z.relu(), lambda z: z.exp(), (t,)) + t
 
     planned = plan_and_stop(function, (torch.randn(8),))
-    before, module, signature, *_ = planned
+    module = planned[1]
     (cond,) = [n for n in module.graph.nodes if nodes.is_control_flow(n)]
     inner = next(n for b in nodes.branches(module, cond) for n in b.graph.nodes if "relu" in n.name)
     nodes.specs_of(inner)[0].mem_offset = spec_of(planned, "aten_sin").mem_offset

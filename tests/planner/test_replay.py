@@ -250,7 +250,7 @@ def test_two_results_of_a_branch_may_lie_where_the_other_branch_has_them_the_oth
 
     before = cond((), (), ())
     replay(before, cond(((1, 8), (1, 12)), ((1, 12), (1, 8))))
-    with pytest.raises(ReplayError, match="end of op 'cond': 'a' must hold 'cond.0'"):
+    with pytest.raises(ReplayError, match=r"end of op 'cond': 'a' must hold 'cond\.0'"):
         replay(before, cond(((1, 8), (1, 8)), ((1, 12), (1, 8))))
 
 
