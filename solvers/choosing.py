@@ -167,7 +167,8 @@ class Chooser:
         if self._score(aim) > bound and aim.peak_weight:
             active = self.best.solution.active if self.best else self.problem.required
             for choice in dict.fromkeys([active, self.problem.required]):
-                self._pack(choice, aim, bound, deadline.part(0.5))
+                if copied(self.problem, choice) <= aim.max_copied:
+                    self._pack(choice, aim, bound, deadline.part(0.5))
         return bound
 
     def _raise(self, aim: Aim, bound: int, found: int | None) -> int:
@@ -192,7 +193,7 @@ class Chooser:
             if deadline.passed or not self.choices.buildable(aim, self.floor, deadline.left):
                 break
             found = choose(self.choices, aim, self.floor, self.run.options.cp_sat(deadline.left))
-            if found.active is None or not (clauses := contradictions(self.choices, found.active)):
+            if found.active is None or not (clauses := contradictions(self.choices, found.active, deadline)):
                 return found
             self.choices.found += clauses
         return replace(found, active=None)

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from solvers.buffers import Collision, ProblemError
 from solvers.choice import Choices, Clause, saves
+from solvers.deadline import Deadline
 from solvers.groups import build_groups
 
 WORK_LIMIT = 100_000
 """Colocations looked at in one search for clauses."""
 
 
-def contradictions(choices: Choices, active: Sequence[int]) -> list[Clause]:
+def contradictions(choices: Choices, active: Sequence[int], deadline: Deadline) -> list[Clause]:
     """Clauses that the choice breaks; none if it does not contradict itself.
 
     Parameters
@@ -24,15 +25,23 @@ def contradictions(choices: Choices, active: Sequence[int]) -> list[Clause]:
     choices : Choices
     active : sequence of int
         All that are active, the required ones included.
+    deadline : Deadline
+        When it has passed, one clause will do.
     """
-    return _Search(choices).clauses(active)
+    return _Search(choices, deadline).clauses(active)
 
 
 class _Search:
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: Choices, deadline: Deadline) -> None:
         self.choices = choices
+        self.deadline = deadline
         self.problem = choices.problem
         self.work = 0
+
+    @property
+    def tired(self) -> bool:
+        """Is it time to make do with what was found?"""
+        return self.work > WORK_LIMIT or self.deadline.passed
 
     def clauses(self, active: Sequence[int]) -> list[Clause]:
         out: dict[Clause, None] = {}
@@ -40,7 +49,7 @@ class _Search:
             while self._error(ties) is not None:
                 core = self._core(ties)
                 out[self._clause(core, active)] = None
-                if self.work > WORK_LIMIT:
+                if self.tired:
                     return list(out)
                 optional = [k for k in core if k not in self.choices.required]
                 least = min(optional, key=lambda k: (saves(self.problem, k), k))
@@ -76,7 +85,7 @@ class _Search:
         chunk = (len(core) + 1) // 2
         while chunk:
             n = 0
-            while n < len(core) and self.work <= WORK_LIMIT:
+            while n < len(core) and not self.tired:
                 rest = core[:n] + core[n + chunk :]
                 if self._error([*required, *rest]) is not None:
                     core = rest

@@ -134,7 +134,7 @@ class Joint:
             if minimise:
                 bound = round(solver.best_objective_bound)
             active = chosen(solver, self.active)
-            clauses = contradictions(self.choices, active)
+            clauses = contradictions(self.choices, active, deadline)
             if not clauses:
                 return Placed(bound, Solution({i: solver.value(x) for i, x in self.offsets.items()}, active))
             self.choices.found += clauses

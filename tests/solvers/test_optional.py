@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.choice import Aim, Choices, choose, copied
 from solvers.clauses import contradictions
+from solvers.deadline import Deadline
 from solvers.problem import Problem
 from solvers.result import Solution, Status
 from solvers.run import Objective, Options
@@ -97,7 +98,7 @@ def test_clauses_spare_every_legal_choice(problem):
     known = Choices(problem)
     optional = [k for k, c in enumerate(problem.colocations) if not c.required]
     everything = {*problem.required, *optional}
-    known.found += contradictions(known, sorted(everything - known.atoms.impossible))
+    known.found += contradictions(known, sorted(everything - known.atoms.impossible), Deadline(60))
     for some in itertools.product((True, False), repeat=len(optional)):
         on = {*problem.required, *itertools.compress(optional, some)}
         try:
@@ -231,6 +232,29 @@ def test_ties_that_form_a_circle_are_decided_exactly():
     result = solve(Problem(some, shifted))
     assert (result.peak, copied(Problem(some, shifted), result.solution.active)) == (17, 4)
     assert result.status is Status.OPTIMAL
+
+
+def test_a_part_that_would_cut_its_whole_into_too_many_atoms():
+    """At 0 or at 1 of its whole: carried on, the borders would cut both into single bytes."""
+    size = 50_000
+    some = [Buffer("p", size, 0, 3), Buffer("w", size + 1, 2, 5), Buffer("z", 7, 2, 3)]
+    ties = [Colocation("p", "w", at, required=False) for at in (0, 1)]
+    assert not Choices(Problem(some, ties)).atoms.complete
+    result = solve(Problem(some, ties))
+    assert (result.peak, len(result.solution.active)) == (size + 8, 1)
+    assert result.lower_bound <= result.peak
+
+
+def test_sizes_too_large_for_a_model():
+    some = [Buffer("p", 2**58, 0, 3), Buffer("q", 2**58 + 5, 1, 4), Buffer("w", 2**59 + 5, 2, 5, 4)]
+    ties = [Colocation("p", "w", 0, required=False), Colocation("q", "w", 2**58, required=False)]
+    result = solve(Problem(some, ties))
+    assert (result.peak, result.solution.active, result.status) == (2**59 + 5, (0, 1), Status.OPTIMAL)
+    for objective in Objective:
+        other = solve(
+            Problem(some, [*ties, Colocation("q", "w", 0, required=False)]), "auto", Options(2, objective=objective)
+        )
+        assert other.peak == 2**59 + 5
 
 
 def test_pins_that_collide_in_every_choice_are_infeasible():
