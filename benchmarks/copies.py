@@ -35,7 +35,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15, help="of each program (default 15)")
     runs = parser.parse_args().runs
-    inputs = [torch.randn(BYTES // 8), torch.randn(BYTES // 8)]
+    rows = 8  # the exporter walks the rows of a tensor one by one
+    inputs = [torch.randn(rows, BYTES // 8 // rows) for _ in range(2)]
     edge = lower(Stages(), inputs)
     planning_pass = arena_planning_pass()
     programs = {"stock": to_program(edge), "arena": to_program(edge, planning_pass)}

@@ -1,6 +1,7 @@
 """The one use case: a dataflow in, a verified plan out.
 
-The solver chooses what to share. The result is never larger than the best plan found without sharing.
+The solver chooses what to share. Unless the objective is another, the arena is never larger than the best one found
+without sharing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from solvers.groups import build_groups
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
 from solvers.result import Result, Status
-from solvers.run import Options
+from solvers.run import Objective, Options
 from solvers.search import solve
 
 TOO_COSTLY = "with it the arena would be larger"
@@ -117,7 +118,7 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
     Returns
     -------
     Plan
-        Never larger than the best plan found without sharing.
+        Never larger than the best plan found without sharing, unless the objective is another than the peak.
 
     Raises
     ------
@@ -139,11 +140,12 @@ class _Planner:
         self.deadline = Deadline(request.options.time_limit)
 
     def plan(self) -> Plan:
-        """The smallest arena; among equals, the least copying."""
+        """What the objective asks; if that is the smallest arena, never larger than without sharing."""
         if not self.sharing.ties:
             return self._finished(self._solve(()), {})
         shared = self._exactly_aligned(self._solve(self.sharing.ties, share=0.5))
-        if shared.status is not Status.OPTIMAL and shared.total > self._bound(()):
+        smallest = self.request.options.objective is Objective.PEAK
+        if smallest and shared.status is not Status.OPTIMAL and shared.total > self._bound(()):
             plain = self._solve(())
             if plain.total < shared.total:
                 why = f"no sharing: with it the arena would be larger than {plain.total} bytes"
@@ -248,7 +250,7 @@ class _Neighbours:
 
 
 def _with_bound(result: Result, bound: int) -> Result:
-    """What was solved for one choice of ties, with the bound that holds for all."""
+    """What was solved for one choice of ties, with the bound that holds for every choice."""
     met = result.peak is not None and result.peak <= bound
     return replace(result, lower_bound=bound, status=Status.OPTIMAL if met else Status.FEASIBLE, copies_optimal=met)
 

@@ -92,18 +92,19 @@ def _places(by_id: Mapping[str, Buffer], active: Sequence[Colocation]) -> tuple[
         at[c.part, c.whole] = -c.at  # from the part to the whole
         at[c.whole, c.part] = c.at
     tied, place = [], {}
+    tree: nx.Graph[str] = nx.Graph()
     for component in nx.connected_components(graph):
         root = next(iter(sorted(component)))
         offsets = {root: 0}
         for here, there in nx.bfs_edges(graph, root):
             offsets[there] = offsets[here] + at[here, there]
+            tree.add_edge(here, there)
         low = min(offsets.values())
         tied.append({i: o - low for i, o in offsets.items()})
         place.update(tied[-1])
     for c in active:
         if (other := place[c.part] - place[c.whole]) != c.at:
-            graph_path = nx.shortest_path(graph, c.part, c.whole)
-            way = " - ".join(repr(i) for i in graph_path)
+            way = " - ".join(repr(i) for i in nx.shortest_path(tree, c.part, c.whole))
             raise ProblemError(
                 f"colocations contradict each other: {c.part!r} must be at {c.at} inside {c.whole!r}, "
                 f"but by way of {way} it is at {other}"

@@ -19,7 +19,8 @@ from planner.executorch.report import GraphReport, report_of
 from planner.executorch.rewrite import Rewrite, refresh_output_specs
 from planner.executorch.state import WriteBacks
 from planner.executorch.trace import trace
-from planner.replay import ReplayError, Trace, replay
+from planner.memory import ReplayError
+from planner.replay import Trace, replay
 from solvers.buffers import ProblemError
 from solvers.verify import VerificationError
 

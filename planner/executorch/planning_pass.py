@@ -30,10 +30,11 @@ from planner.executorch import nodes
 from planner.executorch.job import ArenaWarning, Call, Job, Settings
 from planner.executorch.report import GraphReport
 from planner.executorch.trace import trace
-from planner.replay import ReplayError, Trace, replay
+from planner.memory import ReplayError
+from planner.replay import Trace, replay
 from planner.share_rules import Share
 from planner.sharing import Policy
-from solvers.run import Options
+from solvers.run import Objective, Options
 
 log = logging.getLogger("arena")
 
@@ -133,6 +134,8 @@ def arena_planning_pass(
     alias_outputs: bool = False,
     preserve_inputs: bool = False,
     feedback_safe: bool = False,
+    objective: str = "peak",
+    copy_weight: float = 1.0,
     seed: int = 0,
     debug: bool = False,
     strict: bool = False,
@@ -169,6 +172,11 @@ def arena_planning_pass(
     feedback_safe : bool
         No output lies on an input, so that a caller may hand an output in as an input of the next run. Stock does not
         promise it.
+    objective : {"peak", "copies", "weighted"}
+        The smallest arena, and with it the least copying; the least copying, and with it the smallest arena; or the
+        sum of arena bytes and ``copy_weight`` times the bytes copied.
+    copy_weight : float
+        Bytes of arena that one copied byte is worth.
     seed : int
         Of the search.
     debug : bool
@@ -191,6 +199,8 @@ def arena_planning_pass(
             raise ValueError(f"{name} is {value}: it must be at least 1")
     if time_limit < 0 or workers < 0:
         raise ValueError(f"time_limit is {time_limit}, workers is {workers}: neither may be negative")
+    if objective not in tuple(Objective):
+        raise ValueError(f"objective is {objective!r}: it must be one of {', '.join(Objective)}")
     _warn_if_untested()
     wanted = {Share.CONCAT: elide_concats, Share.VIEW: elide_views, Share.IN_PLACE: in_place}
     policy = Policy(
@@ -201,7 +211,8 @@ def arena_planning_pass(
         min_part_alignment,
         "debug: intermediate outputs stay valid" if debug else "switched off",
     )
-    request = Request(policy, options=Options(time_limit, workers, seed))
+    options = Options(time_limit, workers, seed, objective=Objective(objective), copy_weight=copy_weight)
+    request = Request(policy, options=options)
     return ArenaPlanningPass(
         Settings(request, strict, move_write_backs and not debug),
         alloc_graph_input=alloc_graph_input,

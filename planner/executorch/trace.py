@@ -17,7 +17,8 @@ from torch.fx import GraphModule, Node
 from planner.executorch import nodes
 from planner.executorch.in_place import tolerant_operands
 from planner.executorch.views import View, view_of
-from planner.replay import Move, Place, Ref, Step, Trace
+from planner.memory import Place, Ref
+from planner.replay import Move, Step, Trace
 
 
 def trace(

@@ -13,7 +13,8 @@ from planner.executorch.algorithm import arena_algorithm
 from planner.executorch.graph import read_graph
 from planner.executorch.rewrite import Rewrite, refresh_output_specs
 from planner.executorch.trace import trace
-from planner.replay import Move, ReplayError, replay
+from planner.memory import ReplayError
+from planner.replay import Move, replay
 
 CAT = torch.ops.aten.cat.out
 

@@ -10,7 +10,8 @@ from planner.executorch import nodes
 from planner.executorch.job import Call, Job, Settings
 from planner.executorch.planning_pass import ArenaPlanningPass, arena_planning_pass
 from planner.executorch.trace import trace
-from planner.replay import ReplayError, replay
+from planner.memory import ReplayError
+from planner.replay import replay
 from planner.share_rules import Share
 from planner.sharing import Policy
 from tests.executorch.models import Function

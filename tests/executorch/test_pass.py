@@ -16,7 +16,7 @@ from planner.api import PlanningError
 from planner.executorch import ArenaWarning, arena_algorithm, arena_planning_pass
 from planner.executorch import job as job_module
 from planner.executorch.compare import facts_of, lower, near, run_program, same_bits, to_program
-from planner.replay import ReplayError
+from planner.memory import ReplayError
 from planner.share_rules import Share
 from planner.sharing import Outcome
 from tests.executorch.models import Accumulator, Function, TwoConvolutions
@@ -246,7 +246,15 @@ def test_it_raises_when_nothing_passes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"alignment": 0}, {"min_part_alignment": 0}, {"time_limit": -1}, {"workers": -1}]
+    "arguments",
+    [
+        {"alignment": 0},
+        {"min_part_alignment": 0},
+        {"time_limit": -1},
+        {"workers": -1},
+        {"objective": "speed"},
+        {"copy_weight": -1.0},
+    ],
 )
 def test_bad_parameters_are_refused(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):

@@ -125,3 +125,23 @@ def test_a_split_of_which_one_result_is_elsewhere():
 def test_views_can_be_left_alone():
     _, _, report = run_both(lambda x: x.sin()[1:3] * 2, (R(4, 6),), elide_views=False)
     assert [d.reason for d in report.of(Share.VIEW)] == ["switched off"]
+
+
+def test_the_objective_says_what_a_slice_may_cost():
+    """A slice of which one row is needed long: copied for the smallest arena, kept in place for the least copying."""
+
+    def function(x):
+        t = x.sin()
+        row = t[:4]
+        u = torch.mm(x.cos(), x)
+        return torch.mm(torch.mm(u, u), x), row.view(64, 1).exp() + 1
+
+    def both(objective):
+        _, ours, report = run_both(function, (R(16, 16),), objective=objective)
+        assert report.status == "optimal"
+        return ours.arena, sum(d.copied for d in report.decisions)
+
+    (small, copied), (large, least) = both("peak"), both("copies")
+    assert small <= large
+    assert least <= copied
+    assert both("weighted")[0] >= small

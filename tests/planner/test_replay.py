@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from planner.replay import Move, Ref, ReplayError, Step, Trace, replay
+from planner.memory import Ref, ReplayError
+from planner.replay import Move, Step, Trace, replay
 
 N = 4  # bytes per tensor
 
