@@ -9,6 +9,10 @@ from planner.cli import main
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import compare
 from planner.executorch.example_models import UNet
+from planner.share_rules import Share
+from planner.sharing import Outcome
+from tests.executorch.models import Detector
+from tests.executorch.running import run_both
 
 
 def test_the_demo(tmp_path, capsys):
@@ -55,3 +59,32 @@ def test_densenet():
     model.features.final_pool = torch.nn.AdaptiveAvgPool2d(1)
     c = check(model, (torch.randn(1, 3, 32, 32),))
     assert (c.stock.concats, c.ours.concats) == (58, 0)
+
+
+def shared_by_kind(report, share):
+    return [d for d in report.of(share) if d.outcome is Outcome.SHARED]
+
+
+def mobile_net():
+    model = get_model("mobilenetv3_small_wd2", in_size=(64, 64))
+    model.features.final_pool = torch.nn.AdaptiveAvgPool2d(1)
+    return model
+
+
+@pytest.mark.parametrize("make", [Detector, mobile_net])
+def test_in_place_lowers_networks_of_many_activations(make):
+    """SiLU, hard swish and squeeze-excite read each tensor twice: what in place allows is the bound with sharing."""
+    model, inputs = make().eval(), (torch.randn(1, 3, 64, 64),)
+    stock, without, _ = run_both(model, inputs, in_place=False)
+    _, ours, report = run_both(model, inputs)
+    assert ours.arena < without.arena <= stock.arena
+    assert ours.arena == report.arenas[0].lower_bound
+    assert report.status == "optimal"
+    assert shared_by_kind(report, Share.IN_PLACE)
+
+
+def test_a_detector_copies_nothing():
+    stock, ours, report = run_both(Detector().eval(), (torch.randn(1, 3, 64, 64),))
+    assert stock.concats == len(shared_by_kind(report, Share.CONCAT)) == 5
+    assert ours.concats == 0
+    assert len(shared_by_kind(report, Share.VIEW)) == 3
