@@ -21,6 +21,8 @@ class Role(StrEnum):
     STATE = "state"
     CALLER = "caller"
     """An input of a branch: the caller's tensor, wherever that lies, and not to be written."""
+    RESULT = "result"
+    """A result of a branch: the runtime may let it lie elsewhere from the second run on."""
     REGION = "region"
     """Memory of a control-flow op's branches; the op's results lie in it."""
 

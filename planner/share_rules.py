@@ -196,6 +196,9 @@ def _same(flow: Dataflow, part: Tensor, whole: Tensor, at: int) -> Colocation:
     root = flow.root(part.id)
     if root.nbytes != part.nbytes:
         raise Refused(f"{part.id!r} is a view of {root.id!r} with another size")
+    for t in (root, whole):
+        if t.role is Role.RESULT:
+            raise Refused(f"{t.id!r} is a result of a branch: the runtime may let it lie elsewhere")
     if root.id == whole.id:
         raise Refused(f"{part.id!r} is {whole.id!r} itself")
     if root.arena != whole.arena:

@@ -54,7 +54,7 @@ def read_graph(
     regions : bool
         Give every control-flow op memory of its own for its branches. Otherwise they are someone else's business.
     branch : bool
-        It is a submodule of control flow: its inputs are the caller's.
+        It is a submodule of control flow: its inputs are the caller's, its results the runtime's.
     relaxed_backends : collection of str
         Ids of backends whose tensors may lie at any element offset.
 
@@ -180,6 +180,10 @@ class _Reader:
         written to. It stands for the argument's.
         """
         self.outputs = [i for n in nodes.leaves(node.args) for i in self.operand(n)]
+        for i in self.outputs if self.branch else ():
+            root = self.tensors[i].base or i
+            if self.tensors[root].role is Role.VALUE:
+                self.tensors[root] = replace(self.tensors[root], role=Role.RESULT)
         for argument, spec in nodes.stale_output_specs(node):
             self.ids.setdefault(id(spec), tuple(self.operand(argument)))
 

@@ -141,6 +141,8 @@ class Job:
         rewrite = Rewrite(module, plan.decisions)
         try:
             replay(self.before, trace(module, self.call.signature, rewrite.names))
+            if self.call.branch:
+                replay(self.before, trace(module, self.call.signature, rewrite.names, results_elsewhere=True))
         except ReplayError:
             rewrite.undo()
             shift_branches(module, moves, -1)

@@ -26,6 +26,7 @@ def trace(
     signature: ExportGraphSignature | None,
     without: Collection[str] = (),
     control_flow_memory: bool = True,
+    results_elsewhere: bool = False,
 ) -> Trace:
     """Read the instructions of a graph.
 
@@ -37,12 +38,19 @@ def trace(
         Names of nodes that are about to be erased.
     control_flow_memory : bool
         Also read where branches put their results and what they may overwrite; they must have been planned.
+    results_elsewhere : bool
+        The results lie in memory of their own. So they may in a branch: cond hands on the tensor and not its bytes, and
+        where a caller gives the memory of an output, the branch's tensor has got it in the next run.
 
     Returns
     -------
     Trace
     """
     tracer = _Tracer(module, control_flow_memory)
+    if results_elsewhere:
+        output = next(n for n in module.graph.nodes if n.op == "output")
+        for n in nodes.leaves(output.args):
+            tracer.moved_to |= {id(nodes.root_spec(s)): (None,) for s in nodes.specs_of(n)}
     inputs, outputs, state, steps = [], [], [], []
     mutable = set(signature.buffers_to_mutate.values()) if signature else set()
     for node in module.graph.nodes:

@@ -68,7 +68,8 @@ BODIES = {
 @op(3)
 def branch(g: Draft) -> None:
     """A cond; often a second with the first's result still to be read."""
-    a = g.pick(lambda t: t.dtype in (F32, I32) and t.is_contiguous())
+    # a scalar times an i32 of rank 0 is an i64 for the exporter, but not in eager
+    a = g.pick(lambda t: (t.dtype == F32 or (t.dtype == I32 and t.dim() > 0)) and t.is_contiguous())
     t = g.values[a]
     predicate = predicate_of(g)
     results = cond_of(g, predicate, a, mate(g, a))

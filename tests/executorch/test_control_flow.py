@@ -1,6 +1,7 @@
 """Branches: planned so that the results of one are safe from the next."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from planner.executorch.compare import compare, lower, near, run_program, to_pro
 from planner.share_rules import Share
 from planner.sharing import Outcome
 from tests.executorch.models import Function
+from tests.executorch.running import run_both
 
 R = torch.randn
 
@@ -108,13 +110,39 @@ def test_the_judge_notices_a_view_of_what_a_branch_left_elsewhere(monkeypatch):
         to_program(edge, arena_planning_pass(strict=True))
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_a_result_of_a_branch_that_lies_where_the_caller_wants_it(given):
+    """Once the caller has given the output memory, the branch's own tensor lies there; its parts would not."""
+
+    def model(x):
+        y = x + 1
+        joined = torch.cond(x[0] > 0, lambda a: torch.cat([a * 2, a.sin()]), lambda a: torch.cat([-a, a]), (y,))
+        cut = torch.cond(x[0] > 0, lambda a: a.sin()[:2] * 1, lambda a: a.cos()[2:].clone(), (y,))
+        return joined, cut
+
+    runs = [(s * torch.arange(1.0, 5),) for s in (1, -1, 1, -1)]
+    run_both(model, *runs, alloc_graph_output=not given, stock_is_wrong=True)
+
+
+def test_the_judge_notices_parts_of_a_result_of_a_branch(monkeypatch):
+    from planner.dataflow import Role
+    from planner.executorch import graph
+
+    edge = lower(Function(concats_inside), (INPUTS[0],))
+    to_program(edge, arena_planning_pass(strict=True))
+    roles = {role.name: role for role in Role} | {"RESULT": Role.VALUE}
+    monkeypatch.setattr(graph, "Role", SimpleNamespace(**roles))
+    with pytest.raises(PlanningError, match="must hold"):
+        to_program(edge, arena_planning_pass(strict=True))
+
+
 def test_branches_share_but_never_the_tensors_of_their_caller():
     def branch(z):
         a, b = (z * 2).relu().split(4)
-        return torch.cat([b.sin(), a.cos(), z[:4]])
+        return torch.cat([b.sin(), a.cos(), z[:4]]).exp()
 
     def model(z):
-        return torch.cond(z.sum() > 0, branch, lambda z: torch.cat([z, z[:4]]), (z,)) * 2, z
+        return torch.cond(z.sum() > 0, branch, lambda z: torch.cat([z, z[:4]]).exp(), (z,)) * 2, z
 
     planning_pass = arena_planning_pass(strict=True)
     inputs = [(torch.cat([x, x]),) for x in INPUTS]
