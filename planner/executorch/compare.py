@@ -18,7 +18,8 @@ from planner.executorch.planning_pass import ArenaPlanningPass
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What a program's plan costs: arena bytes, instructions, concats among them, and the bytes that these copy."""
+    """What a program's plan costs: arena bytes, instructions, concats among them, and the bytes that its concats,
+    slices, splits, reshapes and clones copy."""
 
     arena: int
     instructions: int
@@ -80,13 +81,19 @@ def facts_of(program: ExecutorchProgramManager) -> ProgramFacts:
     """Read the facts from a program's first method."""
     plan = program.executorch_program.execution_plan[0]
     calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
-    concats = [c for c in calls if isinstance(c, KernelCall) and plan.operators[c.op_index].name == "aten::cat"]
-    copied = 0
-    for c in concats:
-        out: Any = plan.values[c.args[-1]].val
-        size = torch.empty((), dtype=_DTYPES[int(out.scalar_type)]).element_size()
-        copied += int(torch.Size(out.sizes).numel()) * size
-    return ProgramFacts(sum(plan.non_const_buffer_sizes), len(calls), len(concats), copied)
+    copies = [(plan.operators[c.op_index].name, c.args[-1]) for c in calls if isinstance(c, KernelCall)]
+    copies = [(name, out) for name, out in copies if name in _COPIES]
+    copied = sum(_nbytes(plan.values, out) for _, out in copies)
+    concats = sum(name == "aten::cat" for name, _ in copies)
+    return ProgramFacts(sum(plan.non_const_buffer_sizes), len(calls), concats, copied)
+
+
+def _nbytes(values: Sequence[Any], index: int) -> int:
+    """Bytes of a tensor, or of a list of tensors."""
+    value = values[index].val
+    if hasattr(value, "items"):
+        return sum(_nbytes(values, i) for i in value.items)
+    return int(torch.Size(value.sizes).numel()) * torch.empty((), dtype=_DTYPES[int(value.scalar_type)]).element_size()
 
 
 def run_program(pte: bytes, *runs: Sequence[Any]) -> list[list[Any]]:
@@ -154,6 +161,17 @@ def _bytes(x: torch.Tensor) -> torch.Tensor:
 def _copy(x: Any) -> Any:
     return x.clone() if isinstance(x, torch.Tensor) else x
 
+
+_COPIES = frozenset(
+    {
+        *(
+            f"aten::{name}_copy"
+            for name in ("alias", "detach", "narrow", "select", "slice", "split", "split_with_sizes")
+        ),
+        *(f"aten::{name}_copy" for name in ("squeeze", "unbind", "unsqueeze")),
+        *("aten::cat", "aten::clone", "dim_order_ops::_clone_dim_order"),
+    }
+)
 
 _DTYPES = {
     0: torch.uint8,
