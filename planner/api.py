@@ -23,6 +23,10 @@ from solvers.run import Objective, Options
 from solvers.search import solve
 
 TOO_COSTLY = "with it the arena would be larger"
+LEFT_OUT = "it contradicts what is shared, or with it the arena would be larger"
+
+WORK_LIMIT = 5_000
+"""Ties looked at, all together, to tell the one from the other: a second at most."""
 
 
 class PlanningError(Exception):
@@ -191,7 +195,8 @@ class _Planner:
         for t in _placed(self.flow):
             arenas.setdefault(t.arena or 0, []).append(self._buffer(t, needs[t.id]))
         problems = {}
-        wanted = [replace(c, required=required) for c in self.sharing.ties if c in ties]
+        chosen = set(ties)
+        wanted = [replace(c, required=required) for c in self.sharing.ties if c in chosen]
         for arena, buffers in sorted(arenas.items()):
             if size := self.request.reserved.get(arena):
                 buffers.append(Buffer("(reserved)", size, -1, len(self.flow.ops) + 1, 1, 0))
@@ -213,14 +218,22 @@ class _Planner:
         return total
 
     def _why_inactive(self, active: frozenset[Colocation]) -> dict[Colocation, str]:
-        """For each tie that the solver left out: does it contradict the others, or would it cost memory?"""
+        """For each tie that the solver left out: does it contradict the others, or would it cost memory?
+
+        Looked into only as long as it is cheap.
+        """
         why = {}
         buffers = {b.id: b for p in self._problems(self.sharing.ties).values() for b in p.buffers}
         near = _Neighbours(active)
+        work = 0
         for c in self.sharing.ties:
             if c in active:
                 continue
             ties = [*near.of(c), c]
+            work += len(ties)
+            if work > WORK_LIMIT:
+                why[c] = LEFT_OUT
+                continue
             ids = dict.fromkeys(i for t in ties for i in (t.part, t.whole))
             try:
                 build_groups([buffers[i] for i in ids], ties)

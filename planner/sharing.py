@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from planner.dataflow import Dataflow, Role
 from planner.share_rules import Candidate, Share, Tie, candidate_of
@@ -86,7 +87,7 @@ class Sharing:
     candidates: tuple[Candidate, ...] = ()
     against_policy: Mapping[Colocation, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def ties(self) -> tuple[Colocation, ...]:
         """The colocations to choose from."""
         every = (t.colocation for c in self.candidates for t in c.ties)
