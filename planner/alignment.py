@@ -33,10 +33,8 @@ def alignments(
     if chosen:
         relaxed |= _beside_an_anchor(flow, ties, relaxed)
     needs |= {i: flow.by_id[i].itemsize for i in relaxed if not flow.by_id[i].rigid}
-    for c in ties:
-        if c.kind is Kind.SAME:
-            needs[c.part] = math.lcm(needs[c.part], min_part_alignment)
-    return needs
+    parts = {c.part for c in ties if c.kind is Kind.SAME} if chosen else set()
+    return needs | {i: math.lcm(needs[i], min_part_alignment) for i in parts}
 
 
 def _reached(flow: Dataflow, ties: Iterable[Colocation]) -> set[str]:

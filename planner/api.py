@@ -6,14 +6,14 @@ without sharing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.alignment import alignments
 from planner.dataflow import Dataflow, Tensor
 from planner.sharing import Decision, Policy, Sharing, decide, find_sharing
 from solvers.bounds import load_bound
-from solvers.buffers import Buffer, Colocation, ProblemError
+from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.deadline import Deadline
 from solvers.groups import build_groups
 from solvers.problem import Problem
@@ -22,11 +22,10 @@ from solvers.result import Result, Status
 from solvers.run import Objective, Options
 from solvers.search import solve
 
-TOO_COSTLY = "with it the arena would be larger"
-LEFT_OUT = "it contradicts what is shared, or with it the arena would be larger"
+NOT_NEEDED = "not needed: the solver's plan does without it"
 
 WORK_LIMIT = 5_000
-"""Ties looked at, all together, to tell the one from the other: a second at most."""
+"""Ties looked at, all together, to find out which of them contradict others: a second at most."""
 
 
 class PlanningError(Exception):
@@ -132,48 +131,58 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
     request = request or Request()
     if request.policy.preserve_inputs or request.policy.feedback_safe:
         flow = flow.holding_inputs()
-    planner = _Planner(flow, request, find_sharing(flow, request.policy))
-    return planner.plan()
+    deadline = Deadline(request.options.time_limit)
+    return _Planner(flow, request, find_sharing(flow, request.policy), deadline).plan()
 
 
 class _Planner:
-    def __init__(self, flow: Dataflow, request: Request, sharing: Sharing) -> None:
+    def __init__(self, flow: Dataflow, request: Request, sharing: Sharing, deadline: Deadline) -> None:
         self.flow = flow
         self.request = request
         self.sharing = sharing
-        self.deadline = Deadline(request.options.time_limit)
+        self.deadline = deadline
 
     def plan(self) -> Plan:
         """What the objective asks; if that is the smallest arena, never larger than without sharing."""
-        if not self.sharing.ties:
+        ties = self.sharing.ties
+        if not ties:
             return self._finished(self._solve(()), {})
-        shared = self._exactly_aligned(self._solve(self.sharing.ties, share=0.5))
-        smallest = self.request.options.objective is Objective.PEAK
-        if smallest and shared.status is not Status.OPTIMAL and shared.total > self._bound(()):
-            plain = self._solve(())
-            if plain.total < shared.total:
-                why = f"no sharing: with it the arena would be larger than {plain.total} bytes"
-                plain = replace(plain, fallbacks=(why,))
-                return self._finished(plain, dict.fromkeys(self.sharing.ties, TOO_COSTLY))
-        return self._finished(shared, self._why_inactive(shared.active))
+        free = self._solve(ties, share=0.5)
+        bounds = {arena: r.lower_bound for arena, r in free.results.items()}
+        best = self._exactly_aligned(free, bounds)
+        if self.request.options.objective is Objective.PEAK:
+            for fewer in self._fewer(best is not free):
+                if best.status is not Status.OPTIMAL and (fewer or best.total > self._bound_without()):
+                    other = self._exactly_aligned(self._solve(fewer, share=0.5), bounds)
+                    best = min(best, _with_bounds(other, bounds), key=lambda p: p.total)
+        made = self._finished(best, self._why_inactive(best.active))
+        if best.active or best is free:
+            return made
+        return replace(made, fallbacks=(f"no sharing: with it the arena would be larger than {best.total} bytes",))
+
+    def _fewer(self, misaligned: bool) -> Iterator[list[Colocation]]:
+        """Fewer ties to choose from: none at odd places, none but hand-offs, none."""
+        ties = self.sharing.ties
+        if misaligned:
+            yield [c for c in ties if c.at % self.flow.by_id[c.part].alignment == 0]
+            yield [c for c in ties if c.kind is Kind.HANDOFF]
+        yield []
 
     def _finished(self, made: Plan, why: Mapping[Colocation, str]) -> Plan:
         decisions = decide(self.sharing, made.active, why)
         return replace(made, decisions=decisions, wall_time=self.deadline.elapsed)
 
-    def _exactly_aligned(self, made: Plan) -> Plan:
+    def _exactly_aligned(self, made: Plan, bounds: Mapping[int, int]) -> Plan:
         """Solve again if a tensor is not aligned as it must be under the ties that the solver chose.
 
         While it chose, all that might come to lie at odd places in others were aligned to their elements only.
+        ``bounds``, by arena, hold for every choice.
         """
         exact = self._problems(made.active, required=True)
         buffers = [b for p in exact.values() for b in p.buffers]
         if all(made.place(b.id)[1] % b.alignment == 0 for b in buffers):
             return made
-        again = self._solve(made.active, required=True)
-        bounds = {arena: r.lower_bound for arena, r in made.results.items()}
-        results = {arena: _with_bound(r, bounds[arena]) for arena, r in again.results.items()}
-        return replace(again, results=results)
+        return _with_bounds(self._solve(made.active, required=True), bounds)
 
     def _solve(self, ties: Collection[Colocation], required: bool = False, share: float = 1.0) -> Plan:
         """Solve every arena, each with its part of the time that is left."""
@@ -209,20 +218,20 @@ class _Planner:
         start, end = self.flow.lifetimes[t.id]
         return Buffer(t.id, t.size, start, end, alignment)
 
-    def _bound(self, ties: Collection[Colocation]) -> int:
-        """The load bound of all arenas together, bytes."""
+    def _bound_without(self) -> int:
+        """The load bound of all arenas together without sharing, bytes."""
         total = 0
-        for problem in self._problems(ties).values():
+        for problem in self._problems(()).values():
             tasks = reduce_groups(problem.groups(problem.required))
             total += max((load_bound(t).value for t in tasks), default=0)
         return total
 
     def _why_inactive(self, active: frozenset[Colocation]) -> dict[Colocation, str]:
-        """For each tie that the solver left out: does it contradict the others, or would it cost memory?
+        """For each tie that the solver left out: does it contradict the others?
 
         Looked into only as long as it is cheap.
         """
-        why = {}
+        why = dict.fromkeys(self.sharing.ties, NOT_NEEDED)
         buffers = {b.id: b for p in self._problems(self.sharing.ties).values() for b in p.buffers}
         near = _Neighbours(active)
         work = 0
@@ -232,12 +241,10 @@ class _Planner:
             ties = [*near.of(c), c]
             work += len(ties)
             if work > WORK_LIMIT:
-                why[c] = LEFT_OUT
-                continue
+                break
             ids = dict.fromkeys(i for t in ties for i in (t.part, t.whole))
             try:
                 build_groups([buffers[i] for i in ids], ties)
-                why[c] = TOO_COSTLY
             except ProblemError as error:
                 why[c] = f"conflicting place: {error}"
         return why
@@ -262,10 +269,14 @@ class _Neighbours:
         return [t for r in roots for t in self.ties[r]]
 
 
-def _with_bound(result: Result, bound: int) -> Result:
-    """What was solved for one choice of ties, with the bound that holds for every choice."""
-    met = result.peak is not None and result.peak <= bound
-    return replace(result, lower_bound=bound, status=Status.OPTIMAL if met else Status.FEASIBLE, copies_optimal=met)
+def _with_bounds(made: Plan, bounds: Mapping[int, int]) -> Plan:
+    """What was solved for some choices of ties only, with the bounds (by arena) that hold for every choice."""
+    results = {}
+    for arena, r in made.results.items():
+        met = r.peak is not None and r.peak <= bounds[arena]
+        status = Status.OPTIMAL if met else Status.FEASIBLE
+        results[arena] = replace(r, lower_bound=bounds[arena], status=status, copies_optimal=False)
+    return replace(made, results=results)
 
 
 def _placed(flow: Dataflow) -> Iterable[Tensor]:

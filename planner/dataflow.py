@@ -190,12 +190,12 @@ class Dataflow:
         return Dataflow(self.ops, self.tensors, self.outputs, self.born, held)
 
     @cached_property
-    def first_mutation(self) -> dict[str, int]:
-        """The first step in which a tensor is written in place, by the id of the tensor that owns the bytes."""
-        steps: dict[str, int] = {}
+    def mutations(self) -> dict[str, list[int]]:
+        """The steps in which a tensor is written in place, by the id of the tensor that owns the bytes."""
+        steps: dict[str, list[int]] = {}
         for k, op in enumerate(self.ops):
             for i in op.mutates:
-                steps.setdefault(self.root(i).id, k)
+                steps.setdefault(self.root(i).id, []).append(k)
         return steps
 
     @cached_property

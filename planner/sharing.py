@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -160,20 +159,15 @@ class _Refusals:
             self.apart_from_outputs |= self.inputs
         self.least = policy.min_part_alignment
         self.special = self.outputs | self.inputs | flow.mutated
-        self.ties: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self.place: dict[str, tuple[_Island, int]] = {}
 
     def refuse(self, candidates: Iterable[Candidate]) -> dict[Colocation, str]:
         """The refused ties, with reasons."""
         same = [t for c in candidates for t in c.ties if t.colocation.kind is Kind.SAME]
         refused = {}
         for tie in sorted(same, key=_most_saved_first):
-            c = tie.colocation
-            self.ties[c.part].append((c.whole, -c.at))
-            self.ties[c.whole].append((c.part, c.at))
-            if why := self._misplaced(c) or self._violation(c.part):
-                refused[c] = why
-                self.ties[c.part].pop()
-                self.ties[c.whole].pop()
+            if why := self._misplaced(tie.colocation) or self._join(tie.colocation):
+                refused[tie.colocation] = why
         return refused
 
     def _misplaced(self, c: Colocation) -> str:
@@ -181,35 +175,57 @@ class _Refusals:
             return f"its place, {c.at} bytes into {c.whole!r}, is no multiple of {self.least}"
         return ""
 
-    def _violation(self, start: str) -> str:
-        """What is wrong in the component of ``start``; empty if nothing is."""
-        places = {start: 0}
-        todo = [start]
-        while todo:
-            here = todo.pop()
-            for there, at in self.ties[here]:
-                if there not in places:
-                    places[there] = places[here] + at
-                    todo.append(there)
-        for a in places:
-            if a not in self.special:
-                continue
-            for b in places:
-                if a != b and self._overlap(places, a, b) and (why := self._clash(a, b)):
-                    return why
+    def _join(self, c: Colocation) -> str:
+        """Tie two islands together, unless something is wrong then: what is returned, else empty."""
+        (one, at_whole), (other, at_part) = self._island(c.whole), self._island(c.part)
+        shift = at_whole + c.at - at_part
+        if one is other:
+            return "" if shift == 0 else self._clash_anywhere(one)
+        if len(one.members) < len(other.members):
+            one, other, shift = other, one, -shift
+        moved = {i: at + shift for i, at in other.members.items()}
+        if why := self._clash_between(one, other, moved):
+            return why
+        one.members |= moved
+        one.special |= other.special
+        self.place |= {i: (one, at) for i, at in moved.items()}
         return ""
 
-    def _overlap(self, places: Mapping[str, int], a: str, b: str) -> bool:
-        one, other = self.flow.by_id[a], self.flow.by_id[b]
-        return places[a] < places[b] + other.nbytes and places[b] < places[a] + one.nbytes
+    def _island(self, i: str) -> tuple[_Island, int]:
+        if i not in self.place:
+            self.place[i] = _Island({i: 0}, {i} & self.special), 0
+        island = self.place[i][0]
+        return island, island.members[i]
+
+    def _clash_between(self, one: _Island, other: _Island, moved: Mapping[str, int]) -> str:
+        pairs = [(a, b) for a in one.special for b in moved] + [(a, b) for b in other.special for a in one.members]
+        for a, b in pairs:
+            low, high = one.members[a], moved[b]
+            apart = low >= high + self.flow.by_id[b].nbytes or high >= low + self.flow.by_id[a].nbytes
+            if not apart and (why := self._clash(a, b) or self._clash(b, a)):
+                return why
+        return ""
+
+    def _clash_anywhere(self, island: _Island) -> str:
+        """For two ways around that lead to different places: is there any pair to be kept apart?"""
+        pairs = ((a, b) for a in island.special for b in island.members if a != b)
+        return next((why for a, b in pairs if (why := self._clash(a, b))), "")
 
     def _clash(self, a: str, b: str) -> str:
         if a in self.outputs and b in self.apart_from_outputs:
             return f"output {a!r} would show bytes of {'input' if b in self.inputs else 'output'} {b!r}"
-        written = self.flow.first_mutation.get(a)
-        if written is not None and self.flow.lifetimes[b][1] > written:
+        start, end = self.flow.lifetimes[b]
+        if any(start <= step < end for step in self.flow.mutations.get(a, ())):
             return f"{b!r} would show bytes of {a!r} after {a!r} is written in place"
         return ""
+
+
+@dataclass
+class _Island:
+    """Tensors that ties hold together, with their offsets, and those of them that must be kept apart from some."""
+
+    members: dict[str, int]
+    special: set[str]
 
 
 def _most_saved_first(tie: Tie) -> int:

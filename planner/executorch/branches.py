@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 from executorch.exir import memory
 from executorch.exir.passes.replace_view_copy_with_view_pass import _ViewSpec
@@ -46,32 +47,47 @@ def shift_branches(module: GraphModule, moves: Moves, sign: int) -> None:
                             spec.mem_offset += sign * moves[node.name].get(spec.mem_id, 0)
 
 
-def settle_viewed_results(module: GraphModule) -> list[TensorSpec]:
-    """Copy every result of a branch that is viewed, and view the copy.
+def settle_views(module: GraphModule, planned: Sequence[TensorSpec], branch: bool) -> list[TensorSpec]:
+    """Copy what is viewed but does not lie where it is planned, and view the copy.
 
     A ``memory.view`` is no instruction: the emitter gives it the address that is planned for what it views. A result of
-    cond is not there but where the branch left it (stock reads the wrong bytes).
+    cond is not there but where the branch left it; an input of a map's or scan's body may be the caller's tensor,
+    although stock plans a place for it (and reads the wrong bytes).
+
+    Parameters
+    ----------
+    module : GraphModule
+    planned : sequence of TensorSpec
+    branch : bool
+        Is the module a submodule of control flow?
 
     Returns
     -------
     list of TensorSpec
         The copies, which are still to be placed.
     """
+    placed = {id(s) for s in planned}
     made = []
     for node in list(module.graph.nodes):
-        if not nodes.returns_branch_memory(node):
-            continue
-        for result in list(node.users):
-            views = [n for n in result.users if n.target is memory.view]
-            if views and result.target is operator.getitem:
-                (spec,) = nodes.specs_of(result)
-                with module.graph.inserting_before(result.next):
-                    _, copy = add_clone(module.graph, result, twin(spec))
-                for view in views:
-                    view.replace_input_with(result, copy)
-                    _view_again(view)
-                made.append(copy.meta["spec"])
+        if nodes.returns_branch_memory(node):
+            made += [s for r in list(node.users) if r.target is operator.getitem for s in _settle(module, r)]
+        elif branch and node.op == "placeholder" and any(id(s) in placed for s in nodes.specs_of(node)):
+            made += _settle(module, node)
     return made
+
+
+def _settle(module: GraphModule, viewed: Node) -> list[TensorSpec]:
+    views = [n for n in viewed.users if n.target is memory.view]
+    if not views:
+        return []
+    (spec,) = nodes.specs_of(viewed)
+    first = next(n for n in module.graph.nodes if n in viewed.users)
+    with module.graph.inserting_before(first):
+        _, copy = add_clone(module.graph, viewed, twin(spec))
+    for view in views:
+        view.replace_input_with(viewed, copy)
+        _view_again(view)
+    return [copy.meta["spec"]]
 
 
 def _view_again(view: Node) -> None:

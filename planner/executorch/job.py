@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, update_all_tensors_lifetime
+from executorch.exir.schema import DeviceType
 from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
 from planner import api
 from planner.dataflow import Role
-from planner.executorch.branches import move_branches, settle_viewed_results, shift_branches
+from planner.executorch.branches import move_branches, settle_views, shift_branches
 from planner.executorch.graph import ReadGraph, read_graph
 from planner.executorch.report import GraphReport, report_of
 from planner.executorch.rewrite import Rewrite, refresh_output_specs
@@ -51,6 +52,18 @@ class Call:
     extra_padding: int
     branch: bool = False
 
+    @property
+    def device(self) -> str:
+        """The device whose memory is planned; empty for the CPU, or for all of them in one.
+
+        Stock plans one device after the other and renumbers their arenas afterwards, so that only the whole can be
+        judged, at the end of the pass.
+        """
+        kinds = {(s.device, s.device_index) for s in self.specs}
+        if (DeviceType.CPU, 0) in kinds:
+            return ""
+        return ", ".join(f"{kind.name.lower()}:{index}" for kind, index in sorted(kinds, key=str))
+
 
 class Job:
     """The planning of one graph.
@@ -78,9 +91,6 @@ class Job:
         self.changed = False
         self.refused: list[str] = []
         self.specs = list(call.specs)
-        if copies := settle_viewed_results(call.module):
-            self.specs += copies
-            update_all_tensors_lifetime(call.module, call.signature)
 
     def run(self) -> GraphReport:
         """Plan with sharing, without, or as stock does: the first that passes both judges.
@@ -90,6 +100,9 @@ class Job:
         planner.api.PlanningError
             If none does; in strict mode, if the first does not.
         """
+        if not self.call.device and (copies := settle_views(self.call.module, self.specs, self.call.branch)):
+            self.specs += copies
+            update_all_tensors_lifetime(self.call.module, self.call.signature)
         for share in (True, False) if self._may_share() else (False,):
             write_backs = WriteBacks(self.call.module, self.call.signature) if share and self._may_move() else None
             try:
@@ -101,22 +114,25 @@ class Job:
         return self._stock()
 
     def _may_share(self) -> bool:
-        return bool(self.settings.request.policy.share) or self._may_move()
+        return not self.call.device and (bool(self.settings.request.policy.share) or self._may_move())
 
     def _may_move(self) -> bool:
         return self.settings.move_write_backs and not self.call.branch
 
     def _attempt(self, share: bool, write_backs: WriteBacks | None) -> GraphReport:
         call = self.call
-        graph = read_graph(call.module, self.specs, call.signature, call.alignment, branch=call.branch)
+        regions = not call.device  # branches are in the CPU's memory
+        graph = read_graph(call.module, self.specs, call.signature, call.alignment, regions, call.branch)
         refresh_output_specs(call.module)
         request = self.settings.request
         if request.policy.share and not share:
-            policy = replace(request.policy, share=frozenset(), why_not="the plan with sharing was refused")
+            why_not = f"on device {call.device}" if call.device else "the plan with sharing was refused"
+            policy = replace(request.policy, share=frozenset(), why_not=why_not)
             request = replace(request, policy=policy)
         plan = api.plan(graph.flow, request)
         self._write(plan, graph)
-        self._judge(plan)
+        if not call.device:
+            self._judge(plan)
         moved = tuple(write_backs.moved) if write_backs else ()
         self.changed |= bool(plan.active or moved or any(t.role is Role.REGION for t in graph.flow.tensors))
         sizes = [0] * (max([1, *plan.peaks]) + 1)
@@ -142,7 +158,7 @@ class Job:
         try:
             replay(self.before, trace(module, self.call.signature, rewrite.names))
             if self.call.branch:
-                replay(self.before, trace(module, self.call.signature, rewrite.names, results_elsewhere=True))
+                replay(self.before, trace(module, self.call.signature, rewrite.names, elsewhere=True))
         except ReplayError:
             rewrite.undo()
             shift_branches(module, moves, -1)

@@ -57,7 +57,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         self.reports: list[GraphReport] = []
         self._methods = 0
         self._method: GraphModule | None = None
-        self._before: Trace | None = None
+        self._before: dict[GraphModule, tuple[Trace, ExportGraphSignature | None]] = {}
 
     def run(self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None) -> PassResult:
         """Plan a method.
@@ -67,18 +67,18 @@ class ArenaPlanningPass(MemoryPlanningPass):
         planner.api.PlanningError
             If no plan passes both judges; with ``strict``, also where a fallback would be taken.
         """
-        self._method, self._before = graph_module, None
+        self._method, self._before = graph_module, {}
         self.allow_lifetime_and_storage_overlap = False
         try:
             result = self._run_stock(graph_module, graph_signature)
-            if self._before is not None:  # once more, on the graph as it leaves, all devices together
-                replay(self._before, trace(graph_module, graph_signature))
+            for module, (before, signature) in self._before.items():
+                replay(before, trace(module, signature))  # once more, as it leaves, all devices together
         except ReplayError as error:
             raise PlanningError(
                 f"the planned program would not compute what it did: {error}. Remedy: stock's MemoryPlanningPass"
             ) from error
         finally:
-            self._method, self._before = None, None
+            self._method, self._before = None, {}
             self._methods += 1
         return result
 
@@ -107,10 +107,10 @@ class ArenaPlanningPass(MemoryPlanningPass):
     ) -> list[int]:
         """Stock calls this for every graph, branches first, and for every device."""
         branch = module is not self._method
+        call = Call(alignment, list(specs), module, signature, extra_padding, branch)
         name = f"branch in method {self._methods}" if branch else f"method {self._methods}"
-        job = Job(name, Call(alignment, list(specs), module, signature, extra_padding, branch), self.settings)
-        if not branch and self._before is None:
-            self._before = job.before
+        job = Job(f"{name}, {call.device}" if call.device else name, call, self.settings)
+        self._before.setdefault(module, (job.before, signature))
         report = job.run()
         self.allow_lifetime_and_storage_overlap |= job.changed  # tensors share storage, or die earlier
         self.reports.append(report)

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 from planner.executorch import nodes
 from planner.executorch.in_place import tolerant_operands
 from planner.executorch.views import View, view_of
-from planner.memory import Place, Ref
+from planner.memory import Place, Ref, ReplayError
 from planner.replay import Move, Step, Trace
 
 
@@ -26,7 +26,7 @@ def trace(
     signature: ExportGraphSignature | None,
     without: Collection[str] = (),
     control_flow_memory: bool = True,
-    results_elsewhere: bool = False,
+    elsewhere: bool = False,
 ) -> Trace:
     """Read the instructions of a graph.
 
@@ -38,19 +38,21 @@ def trace(
         Names of nodes that are about to be erased.
     control_flow_memory : bool
         Also read where branches put their results and what they may overwrite; they must have been planned.
-    results_elsewhere : bool
-        The results lie in memory of their own. So they may in a branch: cond hands on the tensor and not its bytes, and
-        where a caller gives the memory of an output, the branch's tensor has got it in the next run.
+    elsewhere : bool
+        Inputs and results lie in memory of their own. So they may in a branch: what stock plans for an input may be the
+        caller's tensor in truth; and cond hands on its result's tensor and not its bytes, so that where a caller gives
+        the memory of an output, the branch's tensor has got it in the next run.
 
     Returns
     -------
     Trace
     """
     tracer = _Tracer(module, control_flow_memory)
-    if results_elsewhere:
-        output = next(n for n in module.graph.nodes if n.op == "output")
-        for n in nodes.leaves(output.args):
-            tracer.moved_to |= {id(nodes.root_spec(s)): (None,) for s in nodes.specs_of(n)}
+    if elsewhere:
+        ends = [n for n in module.graph.nodes if n.op == "placeholder"]
+        ends += [n for o in module.graph.nodes if o.op == "output" for n in nodes.leaves(o.args)]
+        own = (s for n in ends for s in nodes.specs_of(n))
+        tracer.moved_to |= {id(s): (None,) for s in own if nodes.root_spec(s) is s}
     inputs, outputs, state, steps = [], [], [], []
     mutable = set(signature.buffers_to_mutate.values()) if signature else set()
     for node in module.graph.nodes:
@@ -82,9 +84,12 @@ class _Tracer:
 
     def step(self, node: Node) -> Step | None:
         """The instruction of a node, or None if it has none."""
+        if node.target is operator.getitem:
+            _check_item(node)
         if node.target in (operator.getitem, memory.alloc, memory.view, memory.free):
             return None
         out, in_place = nodes.written_arguments(node)
+        _check_out(node, out)
         if nodes.is_control_flow(node) and self.control_flow_memory:
             return self._control_flow(node)
         read_nodes = [n for n in nodes.operands(node) if n not in out and n not in in_place]
@@ -126,22 +131,59 @@ class _Tracer:
     def _control_flow(self, node: Node) -> Step:
         reads = tuple(r for n in nodes.operands(node) for r in self.refs(n))
         scratch: dict[int, tuple[int, int]] = {}
-        returned: list[list[TensorSpec]] = []
         for sub in nodes.branches(self.module, node):
             for spec in _all_specs(sub):
                 if spec.mem_id is not None and spec.mem_offset is not None and not spec.const:
                     low, high = scratch.get(spec.mem_id, (spec.mem_offset, spec.mem_offset))
                     end = spec.mem_offset + int(spec.nbytes())
                     scratch[spec.mem_id] = (min(low, spec.mem_offset), max(high, end))
-            output = next(n for n in sub.graph.nodes if n.op == "output")
-            returned.append([nodes.root_spec(s) for n in nodes.leaves(output.args) for s in nodes.specs_of(n)])
-        own = nodes.specs_of(node)
         if nodes.returns_branch_memory(node):
-            for k, spec in enumerate(own):
-                self.moved_to[id(spec)] = tuple(_place(s[k]) for s in returned)
+            ways = _ways_out(self.module, node)
+            for k, spec in enumerate(nodes.specs_of(node)):
+                self.moved_to[id(spec)] = tuple(way[k] for way in ways)
         writes = tuple(self.refs(node))
         ranges = tuple((arena, low, high) for arena, (low, high) in scratch.items())
         return Step(node.name, reads, writes, scratch=ranges)
+
+
+Way = list["Place | None"]
+
+
+def _ways_out(module: GraphModule, cond: Node) -> list[Way]:
+    """Where the results of a cond lie, for every branch; where one returns the result of a cond inside it, for every
+    branch of that."""
+    ways: list[Way] = []
+    for sub in nodes.branches(module, cond):
+        inside = {n: _ways_out(sub, n) for n in sub.graph.nodes if nodes.returns_branch_memory(n)}
+        output = next(n for n in sub.graph.nodes if n.op == "output")
+        for k in range(max(map(len, inside.values()), default=1)):
+            moved = {
+                id(spec): place
+                for n, inner in inside.items()
+                for spec, place in zip(nodes.specs_of(n), inner[min(k, len(inner) - 1)], strict=True)
+            }
+            returned = [s for n in nodes.leaves(output.args) for s in nodes.specs_of(n)]
+            ways.append([moved[id(s)] if id(s) in moved else _place(nodes.root_spec(s)) for s in returned])
+    return ways
+
+
+def _check_item(node: Node) -> None:
+    """Raise `ReplayError` unless the node's tensor is the item that the emitter would take."""
+    items, index = node.args[0], node.args[1]
+    given = items[index] if isinstance(items, list | tuple) and isinstance(index, int) else None
+    if isinstance(items, Node) and isinstance(items.meta.get("spec"), list | tuple):
+        found = [items.meta["spec"][index]]  # type: ignore[index]
+    else:
+        found = nodes.specs_of(given) if isinstance(given, Node) else nodes.specs_of(node)
+    if [id(s) for s in found if isinstance(s, TensorSpec)] != [id(s) for s in nodes.specs_of(node)]:
+        raise ReplayError(f"{node.name!r} is not item {index} of what it is taken from")
+
+
+def _check_out(node: Node, out: Sequence[Node]) -> None:
+    """Raise `ReplayError` unless an op writes to the tensors that stand for its results."""
+    given = [id(s) for n in out for s in nodes.specs_of(n)]
+    if given and given != [id(s) for s in nodes.specs_of(node)]:
+        raise ReplayError(f"op {node.name!r} writes to other tensors than its results")
 
 
 def _place(spec: TensorSpec) -> Place | None:
@@ -172,6 +214,8 @@ def _cut_from(source: TensorSpec, out: TensorSpec, view: View, start: int) -> in
     """Where in the source's bytes a result lies in one piece; None if it does not."""
     if source.dtype != out.dtype:
         return None
+    if out.nbytes() == 0:
+        return 0
     if view.axis is None:
         before = [(n, s) for n, s in zip(source.shape, nodes.strides(source), strict=True) if n != 1]
         after = [(n, s) for n, s in zip(out.shape, nodes.strides(out), strict=True) if n != 1]
@@ -179,7 +223,7 @@ def _cut_from(source: TensorSpec, out: TensorSpec, view: View, start: int) -> in
     lies_in = [d for d in range(len(source.shape)) if not (view.drops_axis and d == view.axis)]
     if not _same_strides(out, source, lies_in):
         return None
-    return start * nodes.strides(source)[view.axis] * nodes.itemsize(source) if out.nbytes() else 0
+    return start * nodes.strides(source)[view.axis] * nodes.itemsize(source)
 
 
 def _write_back(node: Node) -> tuple[Move, ...] | None:
@@ -210,12 +254,12 @@ def _static(specs: Sequence[TensorSpec]) -> bool:
 
 
 def _all_specs(module: GraphModule) -> Sequence[TensorSpec]:
-    """Every spec of a module and of the modules inside it; those of their inputs belong to the caller."""
+    """Every spec of a module and of the modules inside it."""
     return [
         nodes.root_spec(s)
         for sub in module.modules()
         if isinstance(sub, GraphModule)
         for n in sub.graph.nodes
-        if n.op == "call_function"
+        if n.op in ("call_function", "placeholder")
         for s in nodes.specs_of(n)
     ]

@@ -66,6 +66,10 @@ class Outcome:
     ops: Counter[str]
 
 
+class NotExported(Exception):
+    """ExecuTorch itself does not lower the graph."""
+
+
 class Difference(AssertionError):
     """Our program is wrong, or larger than stock's."""
 
@@ -91,6 +95,8 @@ def check(seed: int, **pass_arguments: Any) -> Outcome:
 
     Raises
     ------
+    NotExported
+        If ExecuTorch does not lower the graph.
     Difference
         If our program differs: from stock's in any bit (where stock's is right), or from eager; or needs more memory.
     """
@@ -100,6 +106,8 @@ def check(seed: int, **pass_arguments: Any) -> Outcome:
     graph = random_graph(seed)
     try:
         return _check(seed, graph, both, ours)
+    except NotExported:
+        raise
     except Exception as error:
         kind = Difference if isinstance(error, AssertionError) else RuntimeError
         changed = "".join(f", {k}={v!r}" for k, v in pass_arguments.items())
@@ -146,7 +154,10 @@ def edge_of(graph: RandomGraph) -> Any:
     """Export to edge; `to_edge`, which takes half the time of `compare.lower` and gives the same here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return to_edge(torch.export.export(graph.module, graph.inputs[0]))
+        try:
+            return to_edge(torch.export.export(graph.module, graph.inputs[0]))
+        except Exception as error:
+            raise NotExported(str(error)) from error
 
 
 def returns_an_input(edge: Any) -> bool:

@@ -105,7 +105,7 @@ def test_the_judge_notices_a_view_of_what_a_branch_left_elsewhere(monkeypatch):
 
     edge = lower(Function(second_viewed), (INPUTS[0],))
     to_program(edge, arena_planning_pass(strict=True))
-    monkeypatch.setattr(job, "settle_viewed_results", lambda module: [])
+    monkeypatch.setattr(job, "settle_views", lambda *_: [])
     with pytest.raises(PlanningError, match=r"must hold 'cond\.1'"):
         to_program(edge, arena_planning_pass(strict=True))
 
@@ -181,3 +181,36 @@ def test_scan():
     c = compare(Function(model), (R(4), R(3, 4)), arena_planning_pass(strict=True))
     assert c.agree
     assert c.equal
+
+
+def test_views_inside_bodies():
+    """An input of a body may be the caller's tensor, wherever stock plans it; stock reads the wrong bytes."""
+    from torch._higher_order_ops.scan import scan
+
+    def mapped(x, y):
+        return torch_map(lambda a, b: a.sin() + b.view(2, 4).exp().view(8), x, y)
+
+    def scanned(x, y):
+        return scan(lambda c, a: ((c.view(2, 4).exp() * 0.1).view(8) + a, c * 1), y, x, dim=0)
+
+    for function in (mapped, scanned):
+        run_both(function, *[(R(4, 8), R(8)) for _ in range(3)], stock_is_wrong=True)
+
+
+def test_devices_are_planned_apart_and_judged_together():
+    """Compiled only: there is no such device here."""
+    from executorch.exir.backend.test.device_util import DeviceAwarePartitioner
+
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            t = torch.cond(x.sum() > 0, lambda a: a.sin().flip(0) * a.cos(), lambda a: a * 3, (x,))
+            return (t + y).sin(), torch.cat([t.flip(0), x + y, x])[2:9]
+
+    edge = lower(Model(), (R(8), R(8)), [DeviceAwarePartitioner("cuda:0")])
+    planning_pass = arena_planning_pass(strict=True)
+    sizes = [
+        to_program(edge, p).executorch_program.execution_plan[0].non_const_buffer_sizes for p in (None, planning_pass)
+    ]
+    assert len(sizes[0]) == len(sizes[1]) == 3
+    assert sizes[1][2] <= sizes[0][2]
+    assert [r.graph for r in planning_pass.reports][-2:] == ["method 0", "method 0, cuda:0"]

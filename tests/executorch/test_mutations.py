@@ -1,5 +1,7 @@
 """The second judge on a real exported graph: every way of spoiling the plan is caught."""
 
+import operator
+
 import pytest
 import torch
 from executorch.exir import ExecutorchBackendConfig, to_edge
@@ -201,6 +203,49 @@ def test_an_in_place_write_inside_a_branch():
     inner = next(n for b in nodes.branches(module, cond) for n in b.graph.nodes if "relu" in n.name)
     nodes.specs_of(inner)[0].mem_offset = spec_of(planned, "aten_sin").mem_offset
     assert "finds 'scratch of cond'" in caught(planned)
+
+
+def test_a_body_whose_slice_lies_on_a_live_tensor():
+    from functorch.experimental.control_flow import map as torch_map
+
+    def function(x, y):
+        t = y.sin()
+        return torch_map(lambda a, b: a * b.exp(), x, y) + t
+
+    planned = plan_and_stop(function, (torch.randn(3, 8), torch.randn(8)))
+    module = planned[1]
+    (node,) = [n for n in module.graph.nodes if nodes.is_control_flow(n)]
+    (body,) = nodes.branches(module, node)
+    first = next(n for n in body.graph.nodes if n.op == "placeholder")
+    nodes.specs_of(first)[0].mem_offset = spec_of(planned, "aten_sin").mem_offset
+    assert "scratch of" in caught(planned)
+
+
+def test_the_result_of_a_cond_inside_a_cond_lies_where_the_innermost_branch_left_it():
+    def inner(z):
+        return torch.cond(z.max() > 1, lambda z: z.sin(), lambda z: z.flip(0).cos(), (z,))
+
+    def function(x):
+        return torch.flip(torch.cond(x.sum() > 0, inner, lambda z: z * 2, (x,)), [0]), x.tan().flip(0)
+
+    planned = plan_and_stop(function, (torch.randn(8),))
+    module = planned[1]
+    (outer,) = [n for n in module.graph.nodes if nodes.is_control_flow(n)]
+    places = {r.places for s in trace(module, None).steps for r in s.writes if s.name == outer.name}
+    assert {len(p) for p in places} == {3}
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_an_item_that_is_not_what_it_was(planned, index):
+    item = [n for n in planned[1].graph.nodes if n.target is operator.getitem][index]
+    item.args = (item.args[0], 1 - item.args[1])
+    assert "is not item 1" in caught(planned)
+
+
+def test_an_op_that_writes_elsewhere(planned):
+    sin, cos = (elementwise(planned[1], word) for word in ("sin", "cos"))
+    sin.kwargs, cos.kwargs = cos.kwargs, sin.kwargs
+    assert "writes to other tensors" in caught(planned)
 
 
 def test_the_default_pass_is_judged_twice(monkeypatch):

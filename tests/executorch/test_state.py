@@ -164,3 +164,31 @@ def test_a_buffer_is_never_computed_over_nor_part_of_a_concat():
     (concat,) = report.of(Share.CONCAT)
     assert "is a mutable buffer" in concat.reason
     assert any("is a mutable buffer" in d.reason for d in report.of(Share.IN_PLACE))
+
+
+def test_windows_of_the_new_value_are_views_of_the_buffer():
+    """Cut after the last write, a slice of a buffer may live on."""
+
+    def windows(m, x):
+        m.s.copy_(m.s * 0.5 + x)
+        return sum((m.s[k : k + 256].sin() * m.s[k : k + 256] for k in range(0, 1024, 256)), torch.zeros(256))
+
+    runs = [(R(1024),) for _ in range(3)]
+    _, moved, report = run_both(Stateful(windows, (1024,)), *runs)
+    _, late, _ = run_both(Stateful(windows, (1024,)), *runs, move_write_backs=False)
+    assert moved.arena <= late.arena
+    assert len(report.write_backs) == 1
+    assert [d for d in report.of(Share.VIEW) if d.elided]
+
+
+def cut_before_and_after(m, x):
+    before = m.s[0:4]
+    y = before * 2
+    m.s.add_(x)
+    after = m.s[4:8]
+    return y + after, after
+
+
+@pytest.mark.parametrize("arguments", [{}, {"alias_outputs": True}], ids=str)
+def test_slices_of_both_sides_of_a_write(arguments):
+    run_both(Stateful(cut_before_and_after), *[(R(8),) for _ in range(4)], **arguments)

@@ -46,6 +46,8 @@ ELIDED = {
     "cut and joined": (lambda x: cat([x.sin()[:2], x.sin()[2:]]) * 2, (R(4, 8),)),
     "split, computed, joined": (lambda x: cat([t.exp() for t in x.sin().split(2)]) * 2, (R(4, 8),)),
     "concat and split in a row": (stages, (R(256), R(256))),
+    "empty": (lambda x: x.sin()[0:0].select(1, 1) + x.sum(), (R(2, 4, 5),)),
+    "empty in the middle": (lambda x: x.sin()[:, 2:2].select(2, 3).sum() + x, (R(2, 4, 5),)),
     "bool": (lambda x: (x > 0)[1:5] & True, (R(7),)),
     "int8": (lambda x: (x + 1)[1:5] * 2, (torch.arange(7, dtype=torch.int8),)),
     "half": (lambda x: (x + 1)[1:5] * 2, (R(7).half(),)),
@@ -145,3 +147,23 @@ def test_the_objective_says_what_a_slice_may_cost():
     assert small <= large
     assert least <= copied
     assert both("weighted")[0] >= small
+
+
+def test_many_inputs_side_by_side():
+    """What the policy must compare grows with the ties, not with their cube."""
+    many = 60
+    _, ours, report = run_both(lambda *xs: cat(xs).exp(), tuple(R(4) for _ in range(many)))
+    assert ours.concats == 0
+    assert report.arenas[0].peak == 16 * many
+
+
+@pytest.mark.parametrize("least", [4, 48, 64])
+def test_a_minimum_part_alignment_never_costs_memory(least):
+    def function(x, y):
+        t = cat([x.sin(), y.cos(), x.exp()])
+        return t[3:9] * 2, cat([y, x]).exp()
+
+    inputs = (R(5), R(7))
+    without, *_ = (run_both(function, inputs, elide_concats=False, elide_views=False, in_place=False)[1],)
+    stock, ours, _ = run_both(function, inputs, min_part_alignment=least)
+    assert ours.arena <= min(stock.arena, without.arena)
