@@ -93,7 +93,7 @@ class _Reader:
         self.regions = regions
         self.branch = branch
         self.relaxed = relaxed_backends
-        self.state_inputs = _mutable_buffers(signature)
+        self.state_inputs = nodes.mutable_buffers(signature)
         self.tensors: dict[str, Tensor] = {}
         self.ids: dict[int, tuple[str, ...]] = {}
         self.ops: list[Op] = []
@@ -153,7 +153,7 @@ class _Reader:
             name,
             int(spec.nbytes()),
             str(spec.dtype).removeprefix("torch."),
-            torch.empty((), dtype=spec.dtype).element_size(),
+            nodes.itemsize(spec),
             tuple(int(n) for n in spec.shape),
             tuple(int(d) for d in spec.dim_order),
             role,
@@ -276,14 +276,6 @@ class _Reader:
 def region_name(node: Node, arena: int) -> str:
     """Id of the tensor that stands for the memory of a control-flow node's branches."""
     return f"{node.name} branches/{arena}"
-
-
-def _mutable_buffers(signature: ExportGraphSignature | None) -> set[str]:
-    """Names of the placeholders that hold mutable buffers."""
-    if signature is None:
-        return set()
-    mutated = set(signature.buffers_to_mutate.values())
-    return {name for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated}
 
 
 def _fresh(name: str, taken: Collection[str]) -> str:

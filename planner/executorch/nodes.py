@@ -10,6 +10,7 @@ from executorch.exir import memory
 from executorch.exir.control_flow import while_loop
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.tensor import TensorSpec
+from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
@@ -127,3 +128,11 @@ def strides(spec: TensorSpec) -> list[int]:
 def itemsize(spec: TensorSpec) -> int:
     """Bytes per element."""
     return torch.empty((), dtype=spec.dtype).element_size()
+
+
+def mutable_buffers(signature: ExportGraphSignature | None) -> set[str]:
+    """Names of the placeholders that hold mutable buffers."""
+    if signature is None:
+        return set()
+    mutated = set(signature.buffers_to_mutate.values())
+    return {name for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated}

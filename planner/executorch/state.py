@@ -6,8 +6,6 @@ alive there together with all others. Copied back at once, it is dead at once: l
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import torch
 from executorch.exir import memory
 from executorch.exir.passes.replace_view_copy_with_view_pass import _ViewSpec
@@ -36,7 +34,8 @@ class WriteBacks:
         self._was_before: list[tuple[Node, Node]] = []
         self._readers: list[tuple[Node, Node, Node]] = []  # reader, what it read, what it reads now
         self._views: list[Node] = []
-        buffers = _mutable_buffers(module, signature)
+        names = nodes.mutable_buffers(signature)
+        buffers = {n for n in module.graph.nodes if n.op == "placeholder" and n.target in names}
         self._order = {n: k for k, n in enumerate(self.graph.nodes)}
         for node in list(self.graph.nodes):
             if node.target is torch.ops.aten.copy_.default and node.args[0] in buffers:
@@ -85,12 +84,6 @@ class WriteBacks:
         for write, neighbour in reversed(self._was_before):
             neighbour.prepend(write)
         self._readers, self._views, self._was_before, self.moved = [], [], [], []
-
-
-def _mutable_buffers(module: GraphModule, signature: ExportGraphSignature | None) -> Collection[Node]:
-    mutated = set(signature.buffers_to_mutate.values()) if signature else set()
-    names = {name for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated} if signature else set()
-    return {n for n in module.graph.nodes if n.op == "placeholder" and n.target in names}
 
 
 def _may_move(buffer: Node, value: Node) -> bool:

@@ -69,14 +69,14 @@ def _slice(node: Node, source: Node, shape: list[int]) -> View | None:
 
 
 def _narrow(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis, start = node.args[1], node.args[2]
+    axis, start = _argument(node, 1, "dim"), _argument(node, 2, "start")
     if not isinstance(axis, int) or not isinstance(start, int):
         return None
     return View(source, axis % len(shape), (_index(start, shape[axis]),))
 
 
 def _select(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis, index = node.args[1], node.args[2]
+    axis, index = _argument(node, 1, "dim"), _argument(node, 2, "index")
     if not isinstance(axis, int) or not isinstance(index, int):
         return None
     return View(source, axis % len(shape), (index % shape[axis],), drops_axis=True)
@@ -88,14 +88,14 @@ def _unbind(node: Node, source: Node, shape: list[int]) -> View | None:
 
 
 def _split(node: Node, source: Node, shape: list[int]) -> View | None:
-    size, axis = node.args[1], int(_argument(node, 2, "dim", 0)) % len(shape)
+    size, axis = _argument(node, 1, "split_size"), int(_argument(node, 2, "dim", 0)) % len(shape)
     if not isinstance(size, int) or not shape[axis]:
         return None
     return View(source, axis, tuple(range(0, shape[axis], size)))
 
 
 def _split_with_sizes(node: Node, source: Node, shape: list[int]) -> View | None:
-    sizes: Any = node.args[1]
+    sizes = _argument(node, 1, "split_sizes", ())
     axis = int(_argument(node, 2, "dim", 0)) % len(shape)
     if not all(isinstance(n, int) for n in sizes):
         return None
@@ -109,17 +109,17 @@ def _index(start: int, extent: int) -> int:
 def _keeps_order(node: Node, source: Node) -> bool:
     """Is the result the operand's elements in the same logical order, but for dimensions of extent 1?"""
     (out,), before = nodes.specs_of(node), nodes.specs_of(source)
-    if len(before) != 1 or before[0].dtype != out.dtype or real_extents(before[0]) != real_extents(out):
+    if len(before) != 1 or before[0].dtype != out.dtype or _real_extents(before[0]) != _real_extents(out):
         return False
     if node.target is not aten.permute_copy.out:
         return True
     rank = len(before[0].shape)
-    order: Any = node.args[1]
+    order = _argument(node, 1, "dims", ())
     real = [d % rank for d in order if int(before[0].shape[d]) != 1]
     return real == sorted(real)
 
 
-def real_extents(spec: TensorSpec) -> list[int]:
+def _real_extents(spec: TensorSpec) -> list[int]:
     """The extents that are not 1, in logical order."""
     return [int(n) for n in spec.shape if n != 1]
 
