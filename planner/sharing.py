@@ -21,7 +21,8 @@ class Policy:
     share : frozenset of Share
         The kinds of sharing to look for.
     alias_outputs : bool
-        Let outputs show bytes of each other or of an input: a caller that writes into one changes the other.
+        Let outputs show bytes of each other, of an input or of a buffer: a caller that writes into one changes the
+        other.
     preserve_inputs : bool
         Planned inputs hold their values to the end of a run.
     feedback_safe : bool
@@ -150,15 +151,16 @@ class _Refusals:
 
     def __init__(self, flow: Dataflow, policy: Policy) -> None:
         self.flow = flow
-        self.outputs = {flow.root(i).id for i in flow.outputs}
+        state = {t.id for t in flow.tensors if t.role is Role.STATE}
+        self.outputs = {flow.root(i).id for i in flow.outputs} - state
         self.inputs = {t.id for t in flow.tensors if t.role is Role.INPUT}
         self.apart_from_outputs: set[str] = set()
         if not policy.alias_outputs:
-            self.apart_from_outputs |= self.outputs
+            self.apart_from_outputs |= self.outputs | state
         if not policy.alias_outputs or policy.feedback_safe:
             self.apart_from_outputs |= self.inputs
         self.least = policy.min_part_alignment
-        self.special = self.outputs | self.inputs | flow.mutated
+        self.special = self.outputs | self.apart_from_outputs | flow.mutated
         self.place: dict[str, tuple[_Island, int]] = {}
 
     def refuse(self, candidates: Iterable[Candidate]) -> dict[Colocation, str]:
@@ -213,11 +215,14 @@ class _Refusals:
 
     def _clash(self, a: str, b: str) -> str:
         if a in self.outputs and b in self.apart_from_outputs:
-            return f"output {a!r} would show bytes of {'input' if b in self.inputs else 'output'} {b!r}"
+            return f"output {a!r} would show bytes of {self._kind(b)} {b!r}"
         start, end = self.flow.lifetimes[b]
         if any(start <= step < end for step in self.flow.mutations.get(a, ())):
             return f"{b!r} would show bytes of {a!r} after {a!r} is written in place"
         return ""
+
+    def _kind(self, i: str) -> str:
+        return "input" if i in self.inputs else "output" if i in self.outputs else "buffer"
 
 
 @dataclass

@@ -164,8 +164,8 @@ def arena_planning_pass(
         Bytes; a part lies at a multiple of this and of its element size, or it is copied. For targets whose kernels
         want aligned data.
     alias_outputs : bool
-        Let outputs share bytes with each other or with an input. Values are right, but a caller that writes into one
-        changes the other.
+        Let outputs share bytes with each other, with an input or with a buffer. Values are right, but a caller that
+        writes into one changes the other.
     preserve_inputs : bool
         Planned inputs are intact at the end of a run: the program can be run again without setting them. Stock does
         not promise it.

@@ -46,7 +46,8 @@ def both(model, runs, partitioner=None, export_arguments=None, **stock_arguments
 
 def test_mutable_buffers_over_several_runs():
     stock, ours, _ = both(Accumulator(), [(R(4),) for _ in range(3)])
-    assert (stock.concats, ours.concats) == (2, 0)
+    assert stock.concats == 2
+    assert ours.copied < stock.copied
 
 
 def test_a_concat_written_back_to_a_buffer():
