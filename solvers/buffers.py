@@ -87,6 +87,23 @@ class Buffer:
     label: str | None = None
 
     def __post_init__(self) -> None:
+        if not self._is_plain():
+            self._check()
+
+    def _is_plain(self) -> bool:
+        """Nothing to complain about, in the most common form: quick, for large problems."""
+        size, start, end, alignment = self.size, self.start, self.end, self.alignment
+        return (
+            type(self.id) is str
+            and self.id != ""
+            and type(size) is type(start) is type(end) is type(alignment) is int
+            and 0 <= size <= LIMIT
+            and -LIMIT <= start < end <= LIMIT
+            and 1 <= alignment <= LIMIT
+            and self.offset is None
+        )
+
+    def _check(self) -> None:
         if not isinstance(self.id, str) or not self.id:
             raise ProblemError(f"buffer id is {self.id!r}: it must be a non-empty string")
         name = f"buffer {self.id!r}: "

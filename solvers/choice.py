@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from solvers.atoms import Atoms, Steps
 from solvers.buffers import Kind
+from solvers.cp_run import CpRun
+from solvers.deadline import Deadline
 from solvers.presence import Literal, Logic, Presence, key_of
 from solvers.problem import Problem
 
@@ -203,7 +205,7 @@ class Found:
     active: tuple[int, ...] | None = None
 
 
-def choose(choices: Choices, aim: Aim, floor: int, solver: cp_model.CpSolver) -> Found:
+def choose(choices: Choices, aim: Aim, floor: int, run: CpRun, deadline: Deadline) -> Found:
     """Best choice by the aim, as far as loads and the clauses so far tell.
 
     Parameters
@@ -212,8 +214,8 @@ def choose(choices: Choices, aim: Aim, floor: int, solver: cp_model.CpSolver) ->
     aim : Aim
     floor : int
         Proven floor of the peak, bytes.
-    solver : CpSolver
-        With its limits set.
+    run : CpRun
+    deadline : Deadline
     """
     from ortools.sat.python import cp_model
 
@@ -225,12 +227,13 @@ def choose(choices: Choices, aim: Aim, floor: int, solver: cp_model.CpSolver) ->
     peak = model.new_int_var(floor, aim.max_peak, "peak")
     limit_loads(choices, Presence(logic, choices.atoms, active), model, peak, floor)
     model.minimize(score(choices, model, active, peak, aim))
-    status = solver.solve(model)
+    status = run.solve(model, deadline.left)
+    deadline.clock.spend(run.work)
     if status == cp_model.INFEASIBLE:
         return Found(aim.score(aim.max_peak, aim.max_copied) + 1)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Found()
-    return Found(round(solver.best_objective_bound), chosen(solver, active))
+    return Found(round(run.solver.best_objective_bound), chosen(run.solver, active))
 
 
 def limit_loads(

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from solvers.choice import Aim, Choices, Found, choose, copied
 from solvers.clauses import contradictions
+from solvers.cp_run import CpRun
 from solvers.deadline import Deadline
 from solvers.joint import Joint
 from solvers.optional import most_sharing
@@ -192,7 +193,9 @@ class Chooser:
         for _ in range(ROUNDS):
             if deadline.passed or not self.choices.buildable(aim, self.floor, deadline.left):
                 break
-            found = choose(self.choices, aim, self.floor, self.run.options.cp_sat(deadline.left))
+            options = self.run.options
+            cp = CpRun(deadline, options.threads, options.seed)
+            found = choose(self.choices, aim, self.floor, cp, deadline)
             if found.active is None or not (clauses := contradictions(self.choices, found.active, deadline)):
                 return found
             self.choices.found += clauses

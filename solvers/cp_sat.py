@@ -7,15 +7,17 @@ a fixed search that always takes the block that can go lowest, is far stronger t
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from solvers.cp_run import CpRun
 from solvers.deadline import Deadline
-from solvers.greedy import Features, order_of
-from solvers.reduce import Task
+from solvers.orders import Features, order_of
+from solvers.race import UNKNOWN, Answer, Job, Verdict, race
+from solvers.reduce import Column, Task
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -31,27 +33,6 @@ EXACT_DOUBLES = 2**53
 """CP-SAT hands out its bound as a double: above this it is no proof."""
 
 FIXED_ORDERS = ("TWA", "TAW")
-
-
-class Verdict(StrEnum):
-    """What one call found."""
-
-    PLACED = "placed"
-    INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """``bases`` in units, by block, if placed; ``lower_bound`` in bytes, 0 if none was proven."""
-
-    verdict: Verdict
-    bases: list[int] | None = None
-    lower_bound: int = 0
-    engine: str = "cp-sat"
-
-
-UNKNOWN = Answer(Verdict.UNKNOWN)
 
 
 def sections(task: Task) -> Iterator[dict[int, list[tuple[int, int]]]]:
@@ -138,11 +119,12 @@ class Model:
         """Let ``copy`` be searched by always placing the block that can go lowest; ties in the named order."""
         from ortools.sat.python import cp_model
 
-        ranked = [copy.get_int_var_from_proto_index(self.bases[k].index) for k in order_of(Features(self.task), name)]
+        order = order_of(Features(self.task), name).tolist()
+        ranked = [copy.get_int_var_from_proto_index(self.bases[k].index) for k in order]
         copy.add_decision_strategy(ranked, cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
         return copy
 
-    def minimising(self, hint: Sequence[int], lower_bound: int) -> cp_model.CpModel | None:
+    def minimising(self, hint: Sequence[int] | Column, lower_bound: int) -> cp_model.CpModel | None:
         """A copy with the peak (bytes) as variable and objective, and a placement (bases in units) as complete hint."""
         incumbent = self.task.peak(hint)
         copy = self.within(incumbent)
@@ -152,14 +134,14 @@ class Model:
         for b, x, value in zip(self.task.blocks, self.bases, hint, strict=True):
             base = copy.get_int_var_from_proto_index(x.index)
             copy.add(peak >= base * (b.step * self.task.unit) + b.top)
-            copy.add_hint(base, value // b.step)
+            copy.add_hint(base, int(value) // b.step)
         copy.add_hint(peak, incumbent)
         copy.minimize(peak)
         return copy
 
-    def bases_from(self, solver: cp_model.CpSolver) -> list[int]:
+    def bases_from(self, solver: cp_model.CpSolver) -> Column:
         """The placement found, bases in units."""
-        return [solver.value(x) * b.step for b, x in zip(self.task.blocks, self.bases, strict=True)]
+        return np.array([solver.value(x) * b.step for b, x in zip(self.task.blocks, self.bases, strict=True)])
 
 
 def members(task: Task) -> int:
@@ -190,22 +172,28 @@ class Engine:
     def ready(self) -> bool:
         """Build the model unless it exists; False if it is too large for the memory or the time that is left."""
         if self.model is None:
-            if sum(len(b.rects) for b in self.task.blocks) > BLOCKS_LIMIT:
+            if len(self.task.rects.block) > BLOCKS_LIMIT:
                 return False
             size = members(self.task)
             if size > MEMBERS_LIMIT or size * SECONDS_PER_MEMBER > self.deadline.left:
                 return False
             self.model = Model(self.task, self.capacity)
+            self.deadline.clock.spend(size * SECONDS_PER_MEMBER)
         return not self.deadline.passed
 
-    def decide(self, capacity: int, time_limit: float) -> Answer:
+    def fixed(self, capacity: int, order: str, seconds: float) -> Job:
+        """A search for a plan within ``capacity`` bytes that always places the block that can go lowest."""
+        assert self.model is not None
+        return _FixedSearch(self, capacity, order, seconds)
+
+    def decide(self, capacity: int, seconds: float) -> Answer:
         """Is there a plan within ``capacity`` bytes? Fixed-order searches, side by side if there are workers for it.
 
         Parameters
         ----------
         capacity : int
-        time_limit : float
-            Seconds; the deadline holds as well.
+        seconds : float
+            The deadline holds as well.
 
         Returns
         -------
@@ -214,23 +202,14 @@ class Engine:
         """
         if not self.ready():
             return UNKNOWN
-        assert self.model is not None
-        searches = []
-        for name in FIXED_ORDERS:
-            copy = self.model.within(capacity)
-            if copy is None:
-                return Answer(Verdict.INFEASIBLE, engine="cp-sat")
-            searches.append(_FixedSearch(self.model, self.model.ordered(copy, name), name, self.seed))
-        time_limit = min(time_limit, self.deadline.left)
-        if self.workers < len(searches):
-            for search in searches:
-                search.run(time_limit / len(searches))
-                if search.answer.verdict is not Verdict.UNKNOWN:
-                    return search.answer
-            return UNKNOWN
-        return _race(searches, time_limit)
+        seconds = min(seconds, self.deadline.left)
+        if self.workers < len(FIXED_ORDERS):
+            seconds /= len(FIXED_ORDERS)
+        jobs = [self.fixed(capacity, name, seconds) for name in FIXED_ORDERS]
+        answers = race(jobs, self.workers, self.deadline, lambda a: a.verdict is not Verdict.UNKNOWN)
+        return next((a for a in answers if a.verdict is not Verdict.UNKNOWN), UNKNOWN)
 
-    def minimise(self, hint: Sequence[int], lower_bound: int, time_limit: float) -> Answer:
+    def minimise(self, hint: Sequence[int] | Column, lower_bound: int, seconds: float) -> Answer:
         """Improve on a placement with CP-SAT's own portfolio of searches.
 
         Parameters
@@ -239,8 +218,8 @@ class Engine:
             A placement, bases in units.
         lower_bound : int
             Proven floor of the peak, bytes.
-        time_limit : float
-            Seconds; the deadline holds as well.
+        seconds : float
+            The deadline holds as well.
 
         Returns
         -------
@@ -253,76 +232,50 @@ class Engine:
         copy = self.model.minimising(hint, lower_bound)
         if copy is None:
             return UNKNOWN
-        solver = _solver(self.workers, self.seed)
-        answer = _solve(self.model, copy, solver, min(time_limit, self.deadline.left), "cp-sat minimise")
+        run = CpRun(self.deadline, self.workers, self.seed)
+        run.solver.parameters.linearization_level = 0
+        answer = _answer(self.model, copy, run, seconds, "cp-sat minimise")
+        self.deadline.clock.spend(answer.work)
         if answer.verdict is not Verdict.PLACED or self.task.peak(hint) >= EXACT_DOUBLES:
             return answer
-        return replace(answer, lower_bound=int(solver.best_objective_bound))
-
-
-def _race(searches: Sequence[_FixedSearch], time_limit: float) -> Answer:
-    """Run all side by side; the first answer stops the others, and none outlives the call."""
-    done = threading.Event()
-    threads = [threading.Thread(target=s.run, args=(time_limit, done.set), daemon=True) for s in searches]
-    for t in threads:
-        t.start()
-    try:
-        while any(t.is_alive() for t in threads) and all(s.answer.verdict is Verdict.UNKNOWN for s in searches):
-            done.wait(0.05)
-            done.clear()
-    finally:
-        for s in searches:
-            s.stop()
-        for t in threads:
-            t.join()
-    return next((s.answer for s in searches if s.answer.verdict is not Verdict.UNKNOWN), UNKNOWN)
+        return replace(answer, lower_bound=int(run.solver.best_objective_bound))
 
 
 class _FixedSearch:
     """One worker, one order, one capacity."""
 
-    def __init__(self, model: Model, copy: cp_model.CpModel, order: str, seed: int) -> None:
+    def __init__(self, engine: Engine, capacity: int, order: str, seconds: float) -> None:
         from ortools.sat.python import cp_model
 
-        self.model = model
-        self.copy = copy
-        self.engine = f"cp-sat {order}"
-        self.answer = UNKNOWN
-        self.stopped = False
-        self.solver = _solver(1, seed)
-        self.solver.parameters.search_branching = cp_model.FIXED_SEARCH
+        self.engine = engine
+        self.capacity = capacity
+        self.order = order
+        self.seconds = seconds
+        self.cp = CpRun(engine.deadline, 1, engine.seed)
+        self.cp.solver.parameters.linearization_level = 0
+        self.cp.solver.parameters.search_branching = cp_model.FIXED_SEARCH
 
-    def run(self, time_limit: float, done: Callable[[], None] = lambda: None) -> None:
-        """Search; fills `answer`."""
-        try:
-            if not self.stopped:
-                self.answer = _solve(self.model, self.copy, self.solver, time_limit, self.engine)
-        finally:
-            done()
+    def run(self) -> Answer:
+        """Search."""
+        model = self.engine.model
+        assert model is not None
+        name = f"cp-sat {self.order}"
+        copy = model.within(self.capacity)
+        if copy is None:
+            return Answer(Verdict.INFEASIBLE, engine=name)
+        return _answer(model, model.ordered(copy, self.order), self.cp, self.seconds, name)
 
     def stop(self) -> None:
         """Ask the search to end soon."""
-        self.stopped = True
-        self.solver.stop_search()
+        self.cp.stop()
 
 
-def _solver(workers: int, seed: int) -> cp_model.CpSolver:
+def _answer(model: Model, copy: cp_model.CpModel, run: CpRun, seconds: float, engine: str) -> Answer:
     from ortools.sat.python import cp_model
 
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = workers
-    solver.parameters.random_seed = seed
-    solver.parameters.linearization_level = 0
-    return solver
-
-
-def _solve(model: Model, copy: cp_model.CpModel, solver: cp_model.CpSolver, time_limit: float, engine: str) -> Answer:
-    from ortools.sat.python import cp_model
-
-    if time_limit <= 0:
-        return UNKNOWN
-    solver.parameters.max_time_in_seconds = time_limit
-    status = solver.solve(copy)
+    status = run.solve(copy, seconds)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Answer(Verdict.PLACED, model.bases_from(solver), engine=engine)
-    return Answer(Verdict.INFEASIBLE, engine=engine) if status == cp_model.INFEASIBLE else UNKNOWN
+        return Answer(Verdict.PLACED, model.bases_from(run.solver), engine=engine, work=run.work)
+    if status == cp_model.INFEASIBLE:
+        return Answer(Verdict.INFEASIBLE, engine=engine, work=run.work)
+    return Answer(Verdict.UNKNOWN, engine=engine, work=run.work)

@@ -1,16 +1,33 @@
-"""Exact search on one task: decide at the bound, climb a ladder of capacities, minimise; with limits that double."""
+"""Exact search on one task: a race of native searches; where these prove nothing, CP-SAT decides, climbs, minimises."""
 
 from __future__ import annotations
 
-from solvers.cp_sat import Answer, Engine, Verdict
+from solvers.cp_sat import FIXED_ORDERS, Engine
+from solvers.probes import Field, probes
+from solvers.race import Answer, Job, Verdict, race
 from solvers.reduce import Task
 from solvers.shape import Shape
 
+ROUND = 16
+"""Probes in one round of the race."""
 
-def improve(shape: Shape, always: bool = False) -> None:
-    """Search on each task that holds the peak up; ``always`` also where greedy met the bound."""
+NATIVE_SECONDS, NATIVE_SHARE = 2.0, 0.8
+"""CP-SAT is first asked after so long, and leaves so much of the time to the native core."""
+
+BESIDE_LIMIT = 3000
+"""Of more blocks, CP-SAT is not asked where the native core can prove as well."""
+
+
+def improve(shape: Shape) -> None:
+    """Search on each task that holds the peak up."""
     for k in range(len(shape.tasks)):
-        _Exact(shape, k).run(always)
+        _Exact(shape, k).run()
+
+
+def improve_by_cp_sat(shape: Shape) -> None:
+    """Search by CP-SAT alone, also where greedy met the bound."""
+    for k in range(len(shape.tasks)):
+        _Exact(shape, k).run_cp_sat()
 
 
 class _Exact:
@@ -22,11 +39,14 @@ class _Exact:
         self.k = k
         self.deadline = shape.deadline
         options = shape.run.options
-        self.engine = Engine(self.task, self.peak, self.deadline, options.threads, options.seed)
+        self.threads = options.threads
+        self.cp_sat = Engine(self.task, self.peak, self.deadline, options.threads, options.seed)
+        self.field = Field(self.task, self.deadline, options.seed)
+        self.number = 0
 
     @property
     def peak(self) -> int:
-        return self.task.peak(self.shape.bases[self.k])
+        return self.shape.peaks[self.k]
 
     @property
     def target(self) -> int:
@@ -43,22 +63,65 @@ class _Exact:
         over = self.capacity is not None and self.target > self.capacity
         return self.peak <= self.target or over or self.deadline.passed
 
-    def run(self, always: bool) -> None:
-        if self.finished and not (always and not self.deadline.passed):
+    def run(self) -> None:
+        """The race, with CP-SAT beside it after a while; CP-SAT alone where the native core is not built."""
+        if self.task.instance is None:
+            return self.run_cp_sat(always=False)
+        spent, due = 0.0, NATIVE_SECONDS
+        while not self.finished:
+            before = self.deadline.left
+            self._round([])
+            spent += before - self.deadline.left
+            if spent >= due and not self.finished:
+                self._ask_cp_sat(spent * (1 - NATIVE_SHARE))
+                due = 2 * spent
+
+    def _ask_cp_sat(self, seconds: float) -> None:
+        """Beside the race, or, where the native core cannot prove that there is no plan, with all workers."""
+        if self.field.exact and len(self.task) > BESIDE_LIMIT:
             return
-        if not self.engine.ready():
+        if not self.cp_sat.ready():
+            return
+        if self.field.exact:
+            order = FIXED_ORDERS[self.number // ROUND % len(FIXED_ORDERS)]
+            self._round([self.cp_sat.fixed(self.target, order, seconds)])
+        else:
+            self._cp_sat_round(seconds)
+
+    def run_cp_sat(self, always: bool = True) -> None:
+        """CP-SAT alone, with limits that double."""
+        if (self.finished and not always) or self.deadline.passed or not self.cp_sat.ready():
             return
         if always:
-            self._decide(self.peak, self.deadline.left)
+            self._take(self.cp_sat.decide(self.peak, self.deadline.left), self.peak)
         limit = 0.5
         while not self.finished:
-            self._decide(self.target, limit)
-            self._climb(limit / 2)
-            if not self.finished:
-                self._take(self.engine.minimise(self.shape.bases[self.k], self.target, limit))
+            self._cp_sat_round(limit)
             limit *= 2
 
-    def _climb(self, limit: float) -> None:
+    def _cp_sat_round(self, seconds: float) -> None:
+        self._decide(self.target, seconds)
+        self._climb(seconds / 2)
+        if not self.finished:
+            self._take(self.cp_sat.minimise(self.shape.bases[self.k], self.target, seconds), 0)
+
+    def _round(self, beside: list[Job]) -> None:
+        """One round of the race."""
+        numbers = range(self.number, self.number + ROUND)
+        self.number += ROUND
+        native = probes(self.field, numbers, self.target, self.peak, self.capacity)
+        jobs: list[Job] = [*beside, *native]
+        capacities = [self.target] * len(beside) + [getattr(p, "capacity", 0) for p in native]
+        for answer, capacity in zip(race(jobs, self.threads, self.deadline, self._ends), capacities, strict=True):
+            self._take(answer, capacity)
+
+    def _ends(self, answer: Answer) -> bool:
+        """Does this answer prove the task's optimum, or move its bound?"""
+        if answer.verdict is Verdict.INFEASIBLE:
+            return True
+        return answer.bases is not None and self.task.peak(answer.bases) <= self.target
+
+    def _climb(self, seconds: float) -> None:
         """Probe capacities between the bound and the peak: feasible ones are scattered, so try several."""
         low, high = self.target, self.peak
         rungs = {low + (high - low) * i // 4 for i in (1, 2, 3)}
@@ -66,32 +129,34 @@ class _Exact:
             rungs.add(self.capacity)
         for rung in sorted(rungs):
             if self.target < rung < self.peak and not self.finished:
-                self._decide(rung, limit)
+                self._decide(rung, seconds)
 
-    def _decide(self, capacity: int, limit: float) -> None:
-        answer = self.engine.decide(capacity, limit)
-        if answer.verdict is Verdict.INFEASIBLE:
-            self._raise_bound(capacity + 1, answer.engine)
-        self._take(answer)
+    def _decide(self, capacity: int, seconds: float) -> None:
+        self._take(self.cp_sat.decide(capacity, seconds), capacity)
 
     def _raise_bound(self, bound: int, engine: str) -> None:
         if bound > self.shape.bounds[self.k]:
             self.shape.bounds[self.k] = self._next_peak(bound)
+            self.shape.proofs[self.k] = engine
             self.shape.run.report(self.shape.peak, self.shape.bound, engine)
 
     def _next_peak(self, bound: int) -> int:
         """The smallest value of at least ``bound`` that a peak of this task can have."""
-        tops = {b.top % self.task.unit for b in self.task.blocks}
+        tops = {int(top) for top in self.task.top % self.task.unit}
         return min(bound + (top - bound) % self.task.unit for top in tops)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Answer, capacity: int) -> None:
+        """Learn from an answer to the question whether there is a plan within ``capacity`` bytes."""
+        if answer.verdict is Verdict.INFEASIBLE:
+            self._raise_bound(capacity + 1, answer.engine)
         if answer.lower_bound:
             self._raise_bound(answer.lower_bound, answer.engine)
-        if answer.bases is None or self.task.peak(answer.bases) > self.peak:
+        if answer.bases is None:
             return
-        better = self.task.peak(answer.bases) < self.peak
-        self.shape.bases[self.k] = answer.bases
-        self.shape.engines[self.k] = answer.engine
-        if better:
-            self.shape.plan()
-            self.shape.run.report(self.shape.peak, self.shape.bound, answer.engine)
+        peak = self.task.peak(answer.bases)
+        if peak < self.peak or (peak == self.peak and answer.engine.startswith("cp-sat")):
+            better = peak < self.peak
+            self.shape.take(self.k, answer.bases, peak, answer.engine)
+            if better:
+                self.shape.plan()
+                self.shape.run.report(self.shape.peak, self.shape.bound, answer.engine)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from solvers.buffers import LIMIT, Buffer, Collision, Colocation, Kind, ProblemError
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Bytes ``[low, high)`` relative to the group's base, needed in steps ``[start, end)``."""
 
     low: int
@@ -28,8 +27,7 @@ class Segment:
     writer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Buffers tied rigidly together.
 
     Attributes
@@ -228,7 +226,7 @@ def _segments(by_id: Mapping[str, Buffer], pieces: Mapping[str, list[Piece]]) ->
             if latest[low] == start:
                 continue  # bytes between the writer's own, which a part of it writes
             if segments and (s := segments[-1]).writer == writer and s.high == low and s.end == latest[low]:
-                segments[-1] = replace(s, high=high)
+                segments[-1] = s._replace(high=high)
             else:
                 segments.append(Segment(low, high, start, latest[low], writer))
     return segments
@@ -296,4 +294,4 @@ def _cut_last_step(s: Segment, ranges: list[tuple[int, int]]) -> Iterable[Segmen
     for low, high in pairwise(borders):
         end = s.end - 1 if any(r[0] <= low and high <= r[1] for r in ranges) else s.end
         if s.start < end:
-            yield replace(s, low=low, high=high, end=end)
+            yield s._replace(low=low, high=high, end=end)

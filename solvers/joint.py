@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from solvers.choice import Aim, Choices, chosen, limit_loads, score
 from solvers.clauses import contradictions
+from solvers.cp_run import CpRun
 from solvers.deadline import Deadline
 from solvers.groups import Group
 from solvers.presence import Literal, Logic, Presence, key_of
@@ -124,9 +125,11 @@ class Joint:
             model.add(self.score <= most)
             if minimise:
                 model.minimize(self.score)
-            solver = options.cp_sat(deadline.left)
+            run = CpRun(deadline, options.threads, options.seed)
+            solver = run.solver
             solver.parameters.linearization_level = 0
-            status = solver.solve(model)
+            status = run.solve(model, deadline.left)
+            deadline.clock.spend(run.work)
             if status == cp_model.INFEASIBLE:
                 return Placed(most + 1)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -10,11 +10,24 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from solvers.groups import Group
+
+if TYPE_CHECKING:
+    from solvers._core import Instance
+
+Column = NDArray[np.int64]
+
+NATIVE_LIMIT = 2.0**58
+"""Where all sizes, steps and the highest pin add up to more bytes, the native core is not used: it adds a few of them
+in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +75,84 @@ class Block:
         """Step after the last."""
         return max(r.end for r in self.rects)
 
-    @property
-    def size(self) -> int:
-        """Units from the base to the topmost rectangle's end."""
-        return max(r.high for r in self.rects)
-
-    @property
-    def area(self) -> int:
-        """Units times steps."""
-        return sum((r.high - r.low) * (r.end - r.start) for r in self.rects)
-
 
 @dataclass(frozen=True)
+class Rects:
+    """Rectangles as columns: the block of each, sorted, and what `Rect` says of it."""
+
+    block: Column
+    low: Column
+    high: Column
+    start: Column
+    end: Column
+    pad: Column
+
+    def take(self, which: NDArray[np.bool_]) -> Rects:
+        """Some of them, the blocks numbered anew from 0."""
+        block = np.unique(self.block[which], return_inverse=True)[1]
+        return Rects(block, self.low[which], self.high[which], self.start[which], self.end[which], self.pad[which])
+
+    @cached_property
+    def first(self) -> Column:
+        """Index of the first rectangle of each block."""
+        return np.flatnonzero(np.diff(self.block, prepend=-1))
+
+
+@dataclass(frozen=True, eq=False)
 class Task:
-    """Blocks that must be placed together. ``unit`` is bytes per unit; ``steps`` maps compressed steps back."""
+    """Blocks that must be placed together, as columns.
 
-    blocks: tuple[Block, ...]
+    Attributes
+    ----------
+    group, step, base, top : arrays, by block
+        As in `Block`; ``base`` is -1 where it is free.
+    rects : Rects
+    unit : int
+        Bytes.
+    steps : array
+        The step that each compressed step stands for.
+    """
+
+    group: Column
+    step: Column
+    base: Column
+    top: Column
+    rects: Rects
     unit: int
-    steps: tuple[int, ...]
+    steps: Column
 
-    def peak(self, bases: Sequence[int]) -> int:
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The same as objects, for models that are built block by block."""
+        r = self.rects
+        columns = zip(*(x.tolist() for x in (r.block, r.low, r.high, r.start, r.end, r.pad)), strict=True)
+        rects: list[list[Rect]] = [[] for _ in range(len(self))]
+        for k, low, high, start, end, pad in columns:
+            rects[k].append(Rect(low, high, start, end, pad))
+        rows = zip(*(x.tolist() for x in (self.group, self.step, self.base, self.top)), strict=True)
+        return tuple(
+            Block(group, tuple(own), step, None if base < 0 else base, top)
+            for own, (group, step, base, top) in zip(rects, rows, strict=True)
+        )
+
+    @cached_property
+    def instance(self) -> Instance | None:
+        """The same for the native core; None where that is not built, or the numbers are too large for it."""
+        from solvers.native import core
+
+        largest = float(self.top.sum(dtype=float) + self.base.max() * float(self.unit) + self.step.sum() * self.unit)
+        if core is None or largest > NATIVE_LIMIT:
+            return None
+        r = self.rects
+        steps = len(self.steps)
+        return core.Instance(r.block, r.low, r.high, r.start, r.end, self.step, self.base, self.top, self.unit, steps)
+
+    def peak(self, bases: Sequence[int] | Column) -> int:
         """Peak of a placement (bases in units), bytes."""
-        return max((x * self.unit + b.top for b, x in zip(self.blocks, bases, strict=True)), default=0)
+        return int(np.max(np.asarray(bases, dtype=np.int64) * self.unit + self.top, initial=0))
 
     def highest_base(self, block: Block, capacity: int) -> int:
         """Largest base (units) at which the block ends within ``capacity`` bytes; negative if none."""
@@ -106,14 +175,34 @@ def reduce_groups(groups: Sequence[Group]) -> tuple[Task, ...]:
     real = [(k, g) for k, g in enumerate(groups) if g.segments]
     if not real:
         return ()
-    grid = math.gcd(*(x for _, g in real for x in (g.modulus, *(s.low + g.residue for s in g.segments))))
-    common = _common_unit([g for _, g in real], grid)
-    unit = grid * common
-    times = sorted({s.start for _, g in real for s in g.segments})
-    blocks = [_block(k, g, grid, common, times) for k, g in real]
-    return tuple(
-        Task(tuple(part), unit, tuple(times)) for part in sorted(_components(blocks), key=lambda p: -_weight(p))
+    group, modulus, residue, base, extent = (
+        np.array(x, dtype=np.int64)
+        for x in zip(
+            *((k, g.modulus, g.residue, -1 if g.base is None else g.base, g.extent) for k, g in real), strict=True
+        )
     )
+    block, low, high, start, end = (
+        np.array(x, dtype=np.int64)
+        for x in zip(*((n, *s[:4]) for n, (_, g) in enumerate(real) for s in g.segments), strict=True)
+    )
+    low, high = low + residue[block], high + residue[block]
+    pinned = base >= 0
+    grid = math.gcd(int(np.gcd.reduce(modulus)), int(np.gcd.reduce(low)))
+    top = -(-high // grid)
+    common = _common_unit(low // grid, top, (base - residue)[pinned] // grid, modulus // grid)
+    unit = grid * common
+    steps = np.unique(start)
+    rects = Rects(
+        block,
+        low // unit,
+        top // common,
+        np.searchsorted(steps, start),
+        np.searchsorted(steps, end),
+        top * grid - high,
+    )
+    bases = np.where(pinned, (base - residue) // unit, -1)
+    whole = Task(group, np.maximum(1, modulus // unit), bases, extent + residue, rects, unit, steps)
+    return _components(whole)
 
 
 def restore(groups: Sequence[Group], bases: Mapping[int, int]) -> dict[str, int]:
@@ -129,52 +218,52 @@ def restore(groups: Sequence[Group], bases: Mapping[int, int]) -> dict[str, int]
     return offsets
 
 
-def _common_unit(groups: Sequence[Group], grid: int) -> int:
-    """Largest divisor (in ``grid`` units) that some optimal plan keeps to.
+def _common_unit(lows: Column, tops: Column, pins: Column, steps: Column) -> int:
+    """Largest divisor that some optimal plan keeps to; all in units of the grid.
 
     Every block can be pushed down until it rests on the floor or on another block, rounded up to its own step. So a
     number that divides all borders and pins, and with which each step agrees, divides all bases of a pushed-down plan.
     """
-    unit = 0
-    for g in groups:
-        for s in g.segments:
-            unit = math.gcd(unit, (s.low + g.residue) // grid, -(-(s.high + g.residue) // grid))
-        if g.base is not None:
-            unit = math.gcd(unit, (g.base - g.residue) // grid)
-    steps = {g.modulus // grid for g in groups}
-    while bad := next((s for s in steps if unit % s and s % unit), 0):
+    unit = math.gcd(*(int(np.gcd.reduce(x, initial=0)) for x in (lows, tops, pins)))
+    different = {int(s) for s in np.unique(steps)}
+    while bad := next((s for s in different if unit % s and s % unit), 0):
         unit = math.gcd(unit, bad)
     return unit
 
 
-def _block(k: int, g: Group, grid: int, common: int, times: Sequence[int]) -> Block:
-    unit = grid * common
-    rects = []
-    for s in g.segments:
-        low, high = s.low + g.residue, s.high + g.residue
-        top = -(-high // grid) * grid
-        rects.append(Rect(low // unit, top // unit, bisect_left(times, s.start), bisect_left(times, s.end), top - high))
-    base = None if g.base is None else (g.base - g.residue) // unit
-    return Block(k, tuple(rects), max(1, g.modulus // unit), base, g.extent + g.residue)
+def _components(task: Task) -> tuple[Task, ...]:
+    """One task for every set of blocks connected through common steps."""
+    r = task.rects
+    order = np.argsort(r.start, kind="stable")
+    reach = np.maximum.accumulate(r.end[order])
+    cluster = np.empty(len(order), dtype=np.int64)  # of rectangles connected without a step between them
+    cluster[order] = np.cumsum(np.concatenate(([False], r.start[order][1:] >= reach[:-1])))
+    if not cluster.any():
+        return (task,)
+    part = _join(cluster[r.first], r.block, cluster)
+    area = (r.high - r.low) * (r.end - r.start).astype(float)
+    weight = np.bincount(part[r.block], weights=area)
+    out = []
+    for p in np.argsort(-weight, kind="stable"):
+        if not weight[p]:
+            continue
+        mine = part == p
+        rects = r.take(mine[r.block])
+        out.append(
+            Task(task.group[mine], task.step[mine], task.base[mine], task.top[mine], rects, task.unit, task.steps)
+        )
+    return tuple(out)
 
 
-def _components(blocks: Sequence[Block]) -> Iterable[list[Block]]:
-    """Sets of blocks connected through common steps."""
+def _join(part: Column, block: Column, cluster: Column) -> Column:
+    """The component of each block: its cluster, clusters joined where a block has rectangles in several."""
     import networkx as nx
 
-    spans = sorted((r.start, r.end, k) for k, b in enumerate(blocks) for r in b.rects)
-    parts = nx.utils.UnionFind(range(len(blocks)))
-    reach, holder = -math.inf, spans[0][2]
-    for start, end, k in spans:
-        if start < reach:
-            parts.union(holder, k)
-        if end > reach:
-            reach, holder = end, k
-    out: dict[int, list[Block]] = {}
-    for k, b in enumerate(blocks):
-        out.setdefault(parts[k], []).append(b)
-    return out.values()
-
-
-def _weight(blocks: Sequence[Block]) -> int:
-    return sum(b.area for b in blocks)
+    across = cluster != part[block]
+    if not across.any():
+        return part
+    clusters = nx.utils.UnionFind(range(int(cluster.max()) + 1))
+    for a, b in zip(part[block[across]].tolist(), cluster[across].tolist(), strict=True):
+        clusters.union(a, b)
+    root = np.array([clusters[c] for c in range(int(cluster.max()) + 1)])
+    return root[part]

@@ -37,6 +37,22 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """Why no plan is smaller: the buffers that live in ``step`` need ``parts``, bytes each, which add up to ``total``.
+
+    ``step`` is None where a single buffer must end that high.
+    """
+
+    step: int | None
+    parts: tuple[tuple[str, int], ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes."""
+        return sum(size for _, size in self.parts)
+
+
+@dataclass(frozen=True)
 class Result:
     """The outcome of one solve.
 

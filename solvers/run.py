@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from solvers.deadline import Deadline
+from solvers.deadline import Clock, Deadline, WorkClock
 from solvers.problem import Problem
 from solvers.result import Progress, Result, Solution, Status
 from solvers.verify import verify
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
 
 log = logging.getLogger("arena")
 
@@ -51,6 +48,13 @@ class Options:
     objective : Objective
     copy_weight : float
         Bytes of peak that one copied byte is worth; for ``weighted``, to a thousandth.
+    reproducible : bool
+        Let work that is the same on every machine decide, not the clock: the same problem, options and versions of
+        this package, ortools and numpy give the same plan, for any number of workers. ``time_limit`` is then in work
+        seconds, about what one worker does in a second, and on the wall as well; if the wall limit strikes first, the
+        result's ``struck`` says so.
+    stop : threading.Event, optional
+        When it is set, the best plan in hand is returned at once.
 
     Raises
     ------
@@ -64,6 +68,8 @@ class Options:
     progress: Report | None = None
     objective: Objective = Objective.PEAK
     copy_weight: float = 1.0
+    reproducible: bool = False
+    stop: threading.Event | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.copy_weight < math.inf:
@@ -73,16 +79,6 @@ class Options:
     def threads(self) -> int:
         """The number of workers, at least 1."""
         return self.workers or os.cpu_count() or 1
-
-    def cp_sat(self, seconds: float) -> cp_model.CpSolver:
-        """A CP-SAT solver with these workers and seed."""
-        from ortools.sat.python import cp_model
-
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = self.threads
-        solver.parameters.random_seed = self.seed
-        solver.parameters.max_time_in_seconds = seconds
-        return solver
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,8 @@ class Run:
     proven: int | None = None
 
     def __post_init__(self) -> None:
-        self.deadline = Deadline(self.options.time_limit)
+        clock = (WorkClock if self.options.reproducible else Clock)(self.options.time_limit, self.options.stop)
+        self.deadline = Deadline(self.options.time_limit, clock)
         self.capacity = self.problem.capacity
         self.open_problem = self.problem
         if self.capacity is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from solvers.choosing import Chooser, Search
-from solvers.exact import improve
+from solvers.exact import improve, improve_by_cp_sat
 from solvers.problem import Problem
 from solvers.result import Result
 from solvers.run import Options, Run
@@ -59,7 +59,7 @@ def _auto(run: Run) -> Result:
 
 
 def _cp_sat(run: Run) -> Result:
-    return _solve(run, lambda shape: improve(shape, always=True), always=True)
+    return _solve(run, improve_by_cp_sat, always=True)
 
 
 def _greedy(run: Run) -> Result:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solvers.bounds import load_bound
+from solvers.bounds import certificate, load_bound
 from solvers.deadline import Deadline
 from solvers.greedy import pinned_collide, portfolio
 from solvers.groups import Group
-from solvers.reduce import reduce_groups, restore
-from solvers.result import Solution
+from solvers.reduce import Column, reduce_groups, restore
+from solvers.result import Certificate, Solution
 from solvers.run import Plan, Run
 from solvers.stock import stock_applies, stock_greedy
 from solvers.verify import verify
@@ -30,7 +30,9 @@ class Shape:
         self.bounds = [load_bound(t).value for t in self.tasks]
         self.floor = max([self._floor_of_empty(), *self.bounds])
         self.collision = any(pinned_collide(t) for t in self.tasks)
-        self.bases: list[list[int]] = []
+        self.bases: list[Column] = []
+        self.peaks: list[int] = []
+        self.proofs = ["load"] * len(self.tasks)
         self.engines: list[str] = []
         self.whole: Plan | None = None
         self.enough = 0
@@ -53,7 +55,7 @@ class Shape:
     @property
     def peak(self) -> int:
         """Peak of the best placement, bytes."""
-        mine = max([self.floor, *(t.peak(x) for t, x in zip(self.tasks, self.bases, strict=True))])
+        mine = max([self.floor, *self.peaks])
         return min(mine, self.whole.peak) if self.whole else mine
 
     @property
@@ -61,17 +63,32 @@ class Shape:
         """Who found what holds the peak."""
         if self.whole and self.whole.peak <= self.peak:
             return self.whole.engine
-        peaks = [t.peak(x) for t, x in zip(self.tasks, self.bases, strict=True)]
-        return self.engines[peaks.index(max(peaks))] if peaks else "bound"
+        return self.engines[self.peaks.index(max(self.peaks))] if self.peaks else "bound"
+
+    @property
+    def proof(self) -> str:
+        """Who proved the bound: ``load``, or an engine that found no plan below it."""
+        highest = max(self.bounds, default=0)
+        return self.proofs[self.bounds.index(highest)] if highest == self.bound and self.bounds else "load"
+
+    def certificate(self) -> Certificate | None:
+        """The sum that is the bound; None where a search proved it."""
+        if not self.bounds or self.proof != "load" or max(self.bounds) < self.bound:
+            return None
+        return certificate(self.groups, self.tasks[self.bounds.index(self.bound)])
+
+    def take(self, k: int, bases: Column, peak: int, engine: str) -> None:
+        """Let a placement be that of task ``k``."""
+        self.bases[k], self.peaks[k], self.engines[k] = bases, peak, engine
 
     def plan(self) -> Plan:
         """The best plan in hand, verified."""
         if self.whole and self.whole.peak <= self.peak:
             return self.whole
         placed = {
-            b.group: x * t.unit + self.groups[b.group].residue
+            group: base + self.groups[group].residue
             for t, bases in zip(self.tasks, self.bases, strict=True)
-            for b, x in zip(t.blocks, bases, strict=True)
+            for group, base in zip(t.group.tolist(), (bases * t.unit).tolist(), strict=True)
         }
         solution = Solution(restore(self.groups, placed), self.active)
         return Plan(solution, verify(self.run.open_problem, solution), self.engine)
@@ -79,15 +96,16 @@ class Shape:
     def greedy(self) -> None:
         """The first plan: the best first-fit of each task, or stock greedy's where that is better."""
         for t in self.tasks:
-            best: tuple[int, str, list[int]] | None = None
+            best: tuple[int, str, Column] | None = None
             for name, bases in portfolio(t):
                 if best is None or t.peak(bases) < best[0]:
                     best = (t.peak(bases), name, bases)
                 if best[0] <= self.bound:
                     break
             assert best is not None  # the portfolio is never empty
-            self.bases.append(best[2])
+            self.peaks.append(best[0])
             self.engines.append(best[1])
+            self.bases.append(best[2])
         if not self.active and self.peak > self.bound and stock_applies(self.run.problem):
             solution = Solution(stock_greedy(self.run.problem))
             peak = verify(self.run.open_problem, solution)
@@ -98,9 +116,9 @@ class Shape:
     def tied_by_height(self) -> list[set[int]]:
         """The active colocations, group by group; those of the group that ends highest first."""
         tops = {
-            b.group: x * t.unit + b.top
+            group: top
             for t, bases in zip(self.tasks, self.bases, strict=True)
-            for b, x in zip(t.blocks, bases, strict=True)
+            for group, top in zip(t.group.tolist(), (bases * t.unit + t.top).tolist(), strict=True)
         }
         of = {i: k for k in tops for i, _ in self.groups[k].members}
         ties: dict[int, set[int]] = {}

@@ -1,12 +1,14 @@
 """The CP-SAT model against brute force, at, below and above the optimum."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from solvers.buffers import Buffer
 from solvers.cp_sat import Engine, Model, Verdict, sections
 from solvers.deadline import Deadline
-from solvers.greedy import ORDERS, Features, first_fit, order_of
+from solvers.greedy import first_fit
+from solvers.orders import ORDERS, Features, order_of
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
 from tests.problems import brute_force, buffers, tied_problems, tiling
@@ -35,7 +37,7 @@ def test_minimising_from_a_hint_reaches_the_optimum(some):
     problem = Problem(some)
     task = whole_task(problem)
     if task is not None:
-        hint = first_fit(task, order_of(Features(task), "time"))
+        hint = first_fit(task, order_of(Features(task), "BWS"))
         answer = Engine(task, task.peak(hint), Deadline(9), 1, 0).minimise(hint, 0, 5)
         assert task.peak(answer.bases) == answer.lower_bound == brute_force(problem)
 
@@ -43,7 +45,7 @@ def test_minimising_from_a_hint_reaches_the_optimum(some):
 def test_a_hint_is_complete():
     problem = tiling(1, 40)
     task = reduce_groups(problem.groups(()))[0]
-    copy = Model(task, 500).minimising(first_fit(task, range(len(task.blocks))), 0)
+    copy = Model(task, 500).minimising(first_fit(task, np.arange(len(task))), 0)
     assert set(copy.proto.solution_hint.vars) == set(range(len(copy.proto.variables)))
 
 
@@ -53,7 +55,7 @@ def test_a_bound_beyond_exact_doubles_is_no_proof():
     some = [Buffer(f"b{k}", n * 2**50 + k % 4, s, e) for k, (n, s, e) in enumerate(shapes)]
     problem = Problem(some)
     for task in reduce_groups(problem.groups(())):
-        hint = first_fit(task, range(len(task.blocks)))
+        hint = first_fit(task, np.arange(len(task)))
         answer = Engine(task, task.peak(hint), Deadline(9), 1, 0).minimise(hint, 0, 2)
         assert answer.bases is None or answer.lower_bound <= task.peak(answer.bases)
 

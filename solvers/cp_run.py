@@ -1,0 +1,85 @@
+"""Runs of CP-SAT that keep the deadline, count their work, and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from solvers.deadline import Deadline
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+POLL = 0.05
+"""Seconds between two looks at the clock."""
+
+
+class CpRun:
+    """One CP-SAT solver.
+
+    Parameters
+    ----------
+    deadline : Deadline
+        Where its clock counts work, one worker searches and CP-SAT's deterministic time is the limit.
+    workers, seed : int
+    """
+
+    def __init__(self, deadline: Deadline, workers: int, seed: int) -> None:
+        from ortools.sat.python import cp_model
+
+        self.deadline = deadline
+        self.solver = cp_model.CpSolver()
+        self.stopped = threading.Event()
+        self._work = 0.0
+        parameters = self.solver.parameters
+        parameters.num_workers = 1 if deadline.clock.reproducible else workers
+        parameters.random_seed = seed
+        parameters.catch_sigint_signal = False
+
+    @property
+    def work(self) -> float:
+        """Deterministic seconds of the last call."""
+        return self._work
+
+    def stop(self) -> None:
+        """End soon."""
+        self.stopped.set()
+
+    def solve(self, model: cp_model.CpModel, seconds: float) -> cp_model.CpSolverStatus:
+        """Solve within ``seconds`` and the deadline; the work is not yet charged to the clock."""
+        from ortools.sat.python import cp_model
+
+        if seconds <= 0 or self.stopped.is_set():
+            return cp_model.UNKNOWN
+        parameters = self.solver.parameters
+        if self.deadline.clock.reproducible:
+            parameters.max_deterministic_time = seconds
+            parameters.max_time_in_seconds = self.deadline.wall_left
+        else:
+            parameters.max_time_in_seconds = min(seconds, self.deadline.left)
+        out: list[cp_model.CpSolverStatus | BaseException] = []
+        thread = threading.Thread(target=self._solve, args=(model, out), daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(POLL)
+                if self.stopped.is_set() or self.deadline.clock.halted:
+                    self.solver.stop_search()
+        except BaseException:
+            self._abandon(thread)
+            raise
+        if isinstance(out[0], BaseException):
+            raise out[0]
+        self._work = float(self.solver.response_proto.deterministic_time)
+        return out[0]
+
+    def _solve(self, model: cp_model.CpModel, out: list[cp_model.CpSolverStatus | BaseException]) -> None:
+        try:
+            out.append(self.solver.solve(model))
+        except BaseException as e:  # handed to the caller's thread
+            out.append(e)
+
+    def _abandon(self, thread: threading.Thread) -> None:
+        while thread.is_alive():
+            self.solver.stop_search()
+            thread.join(POLL)

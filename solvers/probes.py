@@ -1,0 +1,171 @@
+"""Searches of the native core as jobs: what each tries is told by its number alone."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.deadline import Deadline
+from solvers.native import core
+from solvers.orders import ORDERS, Features, drawn_order, order_of
+from solvers.race import Answer, Verdict
+from solvers.reduce import Column, Task
+
+if TYPE_CHECKING:
+    from solvers._core import Instance, Outcome
+
+WORK_PER_SECOND = 500e6
+"""Steps of the search's inner loops in a work second: a little less than what was measured."""
+
+FIT_SECONDS = 5e-6
+"""Work seconds of one block in one first-fit."""
+
+AT_THE_BOUND = 400
+"""Of so many probes every second one asks for the bound, which is the optimum more often than not; then few do."""
+
+PAIRS_LIMIT, SPANS_LIMIT = 12_000_000, 40_000_000
+"""Of more ordered pairs of blocks that live together, or more steps of all blocks together, no search is made: its
+lists would take more than a gigabyte."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """What all probes of one task share: the task, the clock, the seed."""
+
+    task: Task
+    deadline: Deadline
+    seed: int
+
+    @property
+    def instance(self) -> Instance:
+        """The native core's view of the task."""
+        assert self.task.instance is not None
+        return self.task.instance
+
+    @cached_property
+    def features(self) -> Features:
+        """What orders are made of."""
+        return Features(self.task)
+
+    @cached_property
+    def searchable(self) -> bool:
+        """Is a depth-first search within reach?"""
+        return self.instance.pairs <= PAIRS_LIMIT and int(self.features.width.sum()) <= SPANS_LIMIT
+
+    @cached_property
+    def exact(self) -> bool:
+        """Does a search that ends without a plan prove that there is none?"""
+        return self.searchable and self.instance.exact
+
+    def order(self, number: int) -> tuple[str, Column]:
+        """The named orders first, then drawn ones."""
+        if number < len(ORDERS):
+            return ORDERS[number], order_of(self.features, ORDERS[number])
+        return drawn_order(self.features, number, self.seed)
+
+
+class Probe:
+    """One call of the native core; ``run`` may be stopped from another thread."""
+
+    engine = ""
+
+    def __init__(self, field: Field, number: int) -> None:
+        self.field = field
+        self.number = number
+        self.control = core.Control()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """End soon."""
+        self.stopped = True
+        self.control.cancel()
+
+    def run(self) -> Answer:
+        """Do it."""
+        if self.stopped or self.field.deadline.clock.halted:
+            return Answer(Verdict.UNKNOWN, engine=self.engine)
+        name, order = self.field.order(self.number)
+        outcome, work = self._call(order)
+        engine = f"{self.engine} {name}"
+        if outcome.verdict == core.Verdict.INFEASIBLE:
+            return Answer(Verdict.INFEASIBLE, engine=engine, work=work)
+        if outcome.verdict == core.Verdict.PLACED:
+            return Answer(Verdict.PLACED, np.array(outcome.bases, dtype=np.int64), engine=engine, work=work)
+        return Answer(Verdict.UNKNOWN, engine=engine, work=work)
+
+    def _call(self, order: Column) -> tuple[Outcome, float]:
+        raise NotImplementedError
+
+
+class Search(Probe):
+    """The depth-first search at one capacity (bytes), up to so many nodes."""
+
+    engine = "search"
+
+    def __init__(self, field: Field, number: int, capacity: int, nodes: int) -> None:
+        super().__init__(field, number)
+        self.capacity = capacity
+        self.nodes = nodes
+        self.work = int(min(field.deadline.left, 1e6) * WORK_PER_SECOND)
+
+    def _call(self, order: Column) -> tuple[Outcome, float]:
+        left = self.field.deadline.wall_left
+        outcome = self.field.instance.search(order, self.capacity, self.nodes, self.work, left, self.control)
+        return outcome, outcome.work / WORK_PER_SECOND
+
+
+class Swaps(Probe):
+    """First-fit, then so many swaps at the bottleneck, until the peak is ``target`` bytes."""
+
+    engine = "first-fit with swaps"
+
+    def __init__(self, field: Field, number: int, target: int, rounds: int) -> None:
+        super().__init__(field, number)
+        self.target = target
+        self.rounds = rounds
+
+    def _call(self, order: Column) -> tuple[Outcome, float]:
+        left = self.field.deadline.wall_left
+        rounds = self.rounds
+        outcome = self.field.instance.swap_at_peak(order, self.target, rounds, self.number, left, self.control)
+        return outcome, (1 + outcome.nodes) * len(self.field.task) * FIT_SECONDS
+
+
+def luby(n: int) -> int:
+    """1, 1, 2, 1, 1, 2, 4, ...: limits of restarts (Luby, Sinclair, Zuckerman 1993); ``n`` from 1."""
+    power = n.bit_length()
+    while n != (1 << power) - 1:
+        n -= (1 << (power - 1)) - 1
+        power = n.bit_length()
+    return 1 << (power - 1)
+
+
+def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | None) -> list[Probe]:
+    """A round of the race below ``peak``, towards ``low`` (bytes): searches and first-fits in turn.
+
+    Feasible capacities are scattered, so a search asks for the target, for less than the peak, or for anything
+    between; ``capacity`` is asked for as well, where the problem has one and it is not yet met.
+    """
+    out: list[Probe] = []
+    for n in numbers:
+        draw = random.Random(f"{field.seed}/{n}/capacity")
+        if not field.searchable or n % 4 == 3:
+            out.append(Swaps(field, n, low, 100 if n % 8 == 7 else 0))
+            continue
+        nodes = (1000 + 4 * len(field.task)) * luby(n // 8 + 1)
+        out.append(Search(field, n, _capacity(draw, n, low, peak, capacity), nodes))
+    return out
+
+
+def _capacity(draw: random.Random, n: int, low: int, peak: int, capacity: int | None) -> int:
+    if capacity is not None and low < capacity < peak and n % 8 == 2:
+        return capacity
+    if n % 2 == 0 if n < AT_THE_BOUND else n % 16 == 0:
+        return low
+    if n % 4 == 1 or draw.random() < 0.3:
+        return peak - 1
+    return min(peak - 1, low + int((peak - low) * draw.random() ** 2))
