@@ -31,6 +31,9 @@ class Outcome:
     @property
     def work(self) -> int: ...
 
+def stock_greedy(sizes: list[int], starts: list[int], ends: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Bucket and place in it of each request, bytes, and the sizes of the buckets; in the order given."""
+
 class Instance:
     """A task in flat arrays. Calls release the interpreter lock; ``order`` must hold every block once."""
 

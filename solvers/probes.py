@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.deadline import Deadline
 from solvers.native import core
-from solvers.orders import ORDERS, Features, drawn_order, order_of
+from solvers.orders import Features, drawn_order
 from solvers.race import Answer, Verdict
 from solvers.reduce import Column, Task
 
@@ -24,8 +24,11 @@ WORK_PER_SECOND = 500e6
 FIT_SECONDS = 5e-6
 """Work seconds of one block in one first-fit."""
 
-AT_THE_BOUND = 400
-"""Of so many probes every second one asks for the bound, which is the optimum more often than not; then few do."""
+SWAPS = 20
+"""Swaps at the bottleneck in one probe."""
+
+OPENING_PROBES, AT_THE_BOUND = 30, 400
+"""So many probes ask for the bound, which is the optimum more often than not, then every second one; then few do."""
 
 PAIRS_LIMIT, SPANS_LIMIT = 12_000_000, 40_000_000
 """Of more ordered pairs of blocks that live together, or more steps of all blocks together, no search is made: its
@@ -62,9 +65,7 @@ class Field:
         return self.searchable and self.instance.exact
 
     def order(self, number: int) -> tuple[str, Column]:
-        """The named orders first, then drawn ones."""
-        if number < len(ORDERS):
-            return ORDERS[number], order_of(self.features, ORDERS[number])
+        """The order of a probe."""
         return drawn_order(self.features, number, self.seed)
 
 
@@ -153,10 +154,11 @@ def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | No
     out: list[Probe] = []
     for n in numbers:
         draw = random.Random(f"{field.seed}/{n}/capacity")
-        if not field.searchable or n % 4 == 3:
-            out.append(Swaps(field, n, low, 100 if n % 8 == 7 else 0))
+        if not field.searchable or (n % 4 == 3 and n >= OPENING_PROBES):
+            rounds = SWAPS if n % 8 == 7 else 0
+            out.append(Swaps(field, n, low, rounds))
             continue
-        nodes = (1000 + 4 * len(field.task)) * luby(n // 8 + 1)
+        nodes = (300 + 2 * len(field.task)) * luby(n // 8 + 1)
         out.append(Search(field, n, _capacity(draw, n, low, peak, capacity), nodes))
     return out
 
@@ -164,7 +166,7 @@ def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | No
 def _capacity(draw: random.Random, n: int, low: int, peak: int, capacity: int | None) -> int:
     if capacity is not None and low < capacity < peak and n % 8 == 2:
         return capacity
-    if n % 2 == 0 if n < AT_THE_BOUND else n % 16 == 0:
+    if n < OPENING_PROBES or (n % 2 == 0 if n < AT_THE_BOUND else n % 16 == 0):
         return low
     if n % 4 == 1 or draw.random() < 0.3:
         return peak - 1

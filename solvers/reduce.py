@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -172,19 +172,15 @@ def reduce_groups(groups: Sequence[Group]) -> tuple[Task, ...]:
     tuple of Task
         By descending load, so that the hardest comes first.
     """
-    real = [(k, g) for k, g in enumerate(groups) if g.segments]
-    if not real:
+    group = np.array([k for k, g in enumerate(groups) if g.segments], dtype=np.int64)
+    if not len(group):
         return ()
-    group, modulus, residue, base, extent = (
-        np.array(x, dtype=np.int64)
-        for x in zip(
-            *((k, g.modulus, g.residue, -1 if g.base is None else g.base, g.extent) for k, g in real), strict=True
-        )
-    )
-    block, low, high, start, end = (
-        np.array(x, dtype=np.int64)
-        for x in zip(*((n, *s[:4]) for n, (_, g) in enumerate(real) for s in g.segments), strict=True)
-    )
+    real = [g for g in groups if g.segments]
+    modulus, residue = _column(g.modulus for g in real), _column(g.residue for g in real)
+    base = _column(-1 if g.base is None else g.base for g in real)
+    extent = _column(g.extent for g in real)
+    block = np.repeat(np.arange(len(real)), [len(g.segments) for g in real])
+    low, high, start, end = (_column(s[field] for g in real for s in g.segments) for field in range(4))
     low, high = low + residue[block], high + residue[block]
     pinned = base >= 0
     grid = math.gcd(int(np.gcd.reduce(modulus)), int(np.gcd.reduce(low)))
@@ -203,6 +199,10 @@ def reduce_groups(groups: Sequence[Group]) -> tuple[Task, ...]:
     bases = np.where(pinned, (base - residue) // unit, -1)
     whole = Task(group, np.maximum(1, modulus // unit), bases, extent + residue, rects, unit, steps)
     return _components(whole)
+
+
+def _column(values: Iterable[int]) -> Column:
+    return np.fromiter(values, dtype=np.int64)
 
 
 def restore(groups: Sequence[Group], bases: Mapping[int, int]) -> dict[str, int]:

@@ -127,7 +127,7 @@ class Run:
         optimal: bool | None = None,
         impossible: bool = False,
     ) -> Result:
-        """Judge the plan against the problem with its capacity and say what is proven.
+        """Say what is proven about a plan, which is judged against the problem with its capacity if it has one.
 
         ``optimal`` where the bound alone does not decide it, ``impossible`` where it is proven that there is no plan.
         """
@@ -138,7 +138,8 @@ class Run:
             impossible |= self.capacity is not None and bound > self.capacity
             status, solution = (Status.INFEASIBLE if impossible else Status.UNKNOWN), None
         else:
-            verify(self.problem, plan.solution)
+            if self.capacity is not None:
+                verify(self.problem, plan.solution)
             proven = plan.peak <= bound if optimal is None else optimal
             status = Status.OPTIMAL if proven else Status.FEASIBLE
         self.report(peak, bound, engine)

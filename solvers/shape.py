@@ -12,7 +12,7 @@ from solvers.reduce import Column, reduce_groups, restore
 from solvers.result import Certificate, Solution
 from solvers.run import Plan, Run
 from solvers.stock import stock_applies, stock_greedy
-from solvers.verify import verify
+from solvers.verify import peak_of, verify
 
 
 class Shape:
@@ -83,8 +83,11 @@ class Shape:
 
     def plan(self) -> Plan:
         """The best plan in hand, verified."""
-        if self.whole and self.whole.peak <= self.peak:
-            return self.whole
+        if self.whole is None or self.whole.peak > max([self.floor, *self.peaks]):
+            self.whole = self._plan()
+        return self.whole
+
+    def _plan(self) -> Plan:
         placed = {
             group: base + self.groups[group].residue
             for t, bases in zip(self.tasks, self.bases, strict=True)
@@ -106,12 +109,12 @@ class Shape:
             self.peaks.append(best[0])
             self.engines.append(best[1])
             self.bases.append(best[2])
+        self.run.report(self.plan().peak, self.bound, self.engine)
         if not self.active and self.peak > self.bound and stock_applies(self.run.problem):
             solution = Solution(stock_greedy(self.run.problem))
-            peak = verify(self.run.open_problem, solution)
-            if peak < self.peak:
-                self.whole = Plan(solution, peak, "stock greedy")
-        self.run.report(self.plan().peak, self.bound, self.engine)
+            if peak_of(self.run.problem, solution) < self.peak:
+                self.whole = Plan(solution, verify(self.run.open_problem, solution), "stock greedy")
+                self.run.report(self.whole.peak, self.bound, self.engine)
 
     def tied_by_height(self) -> list[set[int]]:
         """The active colocations, group by group; those of the group that ends highest first."""

@@ -7,9 +7,12 @@ contemporaries in the first bucket that has room, else into a new bucket of its 
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from solvers.buffers import LIMIT
+from solvers.native import core
 from solvers.problem import Problem
 
 
@@ -32,25 +35,32 @@ def stock_greedy(problem: Problem) -> dict[str, int]:
     alignment = max((b.alignment for b in problem.buffers), default=1)
     padded = [-(-b.size // alignment) * alignment for b in problem.buffers]
     order = sorted(range(len(padded)), key=lambda k: padded[k])[::-1]
-    placed = np.zeros((4, len(order)), dtype=np.int64)  # start, end, top, bucket of what is placed
-    sizes = np.zeros(len(order), dtype=np.int64)  # of the buckets
-    offsets = {}
+    rows = [problem.buffers[k] for k in order]
+    pack = core.stock_greedy if core is not None else _pack
+    homes, sizes = pack([padded[k] for k in order], [b.start for b in rows], [b.end for b in rows])
+    floors = [0, *itertools.accumulate(sizes)]
+    return {b.id: floors[home] + at for b, (home, at) in zip(rows, homes, strict=True)}
+
+
+def _pack(padded: list[int], starts: list[int], ends: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Bucket and place in it of each buffer, bytes, and the sizes of the buckets: the way without the native core."""
+    placed = np.zeros((4, len(padded)), dtype=np.int64)  # start, end, top, bucket of what is placed
+    sizes = np.zeros(len(padded), dtype=np.int64)  # of the buckets
+    homes = []
     buckets = 0
-    for n, k in enumerate(order):
-        b = problem.buffers[k]
+    for n, size in enumerate(padded):
         start, end, top, bucket = placed[:, :n]
-        met = (start < b.end) & (b.start < end)
+        met = (start < ends[n]) & (starts[n] < end)
         tops = np.full(buckets + 1, -1, dtype=np.int64)  # the last stands for a new bucket
         np.maximum.at(tops, bucket[met], top[met])
         home = int(np.argmax(tops < 0))
-        fits = (tops[:buckets] > 0) & (tops[:buckets] + padded[k] <= sizes[:buckets])
+        fits = (tops[:buckets] > 0) & (tops[:buckets] + size <= sizes[:buckets])
         if home == buckets and fits.any():
             home = int(np.argmax(fits))
         if home == buckets:
-            sizes[home] = padded[k]
+            sizes[home] = size
             buckets += 1
         at = max(0, int(tops[home]))
-        placed[:, n] = (b.start, b.end, at + padded[k], home)
-        offsets[b.id] = (home, at)
-    floors = np.concatenate(([0], np.cumsum(sizes)))
-    return {i: int(floors[home]) + at for i, (home, at) in offsets.items()}
+        placed[:, n] = (starts[n], ends[n], at + size, home)
+        homes.append((home, at))
+    return homes, [int(s) for s in sizes[:buckets]]

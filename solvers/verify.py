@@ -6,9 +6,10 @@ overlapping bytes the very same bytes, or by a hand-off in its one step.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from solvers.buffers import Buffer, Kind
 from solvers.problem import Problem
@@ -59,10 +60,13 @@ def peak_of(problem: Problem, solution: Solution) -> int:
 
 def _places(problem: Problem, solution: Solution) -> Iterator[str]:
     known = {b.id for b in problem.buffers}
-    for extra in sorted(set(solution.offsets) - known):
+    for extra in sorted(solution.offsets.keys() - known):
         yield f"the plan places {extra!r}, which is no buffer of the problem"
+    limit = math.inf if problem.capacity is None else problem.capacity
     for b in problem.buffers:
         at = solution.offsets.get(b.id)
+        if type(at) is int and at >= 0 and at % b.alignment == 0 and b.offset is None and at + b.size <= limit:
+            continue
         if at is None:
             yield f"buffer {b.id!r} has no offset"
         elif isinstance(at, bool) or not isinstance(at, int) or at < 0:
@@ -92,31 +96,87 @@ def _ties(problem: Problem, solution: Solution) -> Iterator[str]:
 
 
 def _overlaps(problem: Problem, solution: Solution) -> Iterator[str]:
-    """Sweep over time; the live buffers are kept by size class, so that few that do not overlap are looked at."""
-    values = _Values(problem, solution)
-    yield from values.broken
-    live: dict[int, list[tuple[int, int]]] = defaultdict(list)  # size class -> sorted (offset, index)
-    order = sorted((k for k, b in enumerate(problem.buffers) if b.size), key=lambda k: problem.buffers[k].start)
-    leaving = sorted(order, key=lambda k: problem.buffers[k].end)
+    """Sweep over time. Buffers that no active colocation ties must be clear of all others: they are kept by address,
+    so that only neighbours need a look. Tied ones may show the same bytes: see `_Crowd`."""
+    buffers, offsets = problem.buffers, solution.offsets
+    crowd = _Crowd(problem, solution)
+    yield from crowd.values.broken
+    births = sorted((k for k, b in enumerate(buffers) if b.size), key=[b.start for b in buffers].__getitem__)
+    ends = [b.end for b in buffers]
+    deaths = sorted(births, key=ends.__getitem__)
+    live: list[int] = []  # offsets of the live buffers that are not in the crowd: disjoint ones
+    who: list[int] = []  # their indices
     gone = 0
-    for k in order:
-        new = problem.buffers[k]
-        at = solution.offsets[new.id]
-        while gone < len(leaving) and (old := problem.buffers[leaving[gone]]).end <= new.start:
-            row = live[old.size.bit_length()]
-            del row[bisect_left(row, (solution.offsets[old.id], leaving[gone]))]
+    for k in births:
+        new = buffers[k]
+        while ends[deaths[gone]] <= new.start:
+            j = deaths[gone]
             gone += 1
-        for size_class, row in live.items():
+            if j in crowd:
+                crowd.remove(j)
+            else:
+                n = bisect_left(live, offsets[buffers[j].id])
+                del live[n], who[n]
+        at = offsets[new.id]
+        first, last = bisect_left(live, at), bisect_left(live, at + new.size)
+        if first and live[first - 1] + buffers[who[first - 1]].size > at:
+            first -= 1
+        met = who[first:last]
+        if crowd.here:
+            met = met + crowd.unexcused(k)
+        for j in met:
+            yield _overlap(buffers[j], new, offsets)
+        if met or new.id in crowd.values.tied:
+            crowd.add(k)
+        else:
+            live.insert(first, at)
+            who.insert(first, k)
+
+
+def _overlap(old: Buffer, new: Buffer, offsets: Mapping[str, int]) -> str:
+    low = max(offsets[old.id], offsets[new.id])
+    high = min(offsets[old.id] + old.size, offsets[new.id] + new.size)
+    steps = f"[{max(old.start, new.start)}, {min(old.end, new.end)})"
+    return f"buffers {old.id!r} and {new.id!r} overlap: both hold bytes [{low}, {high}) in steps {steps}"
+
+
+class _Crowd:
+    """The live buffers that may overlap others, and those that do: by size class, so that few are looked at."""
+
+    def __init__(self, problem: Problem, solution: Solution) -> None:
+        self.buffers = problem.buffers
+        self.at = solution.offsets
+        self.values = _Values(problem, solution)
+        self.members: set[int] = set()
+        self.here: dict[int, list[tuple[int, int]]] = {}  # size class -> sorted (offset, index)
+
+    def __contains__(self, k: int) -> bool:
+        return k in self.members
+
+    def add(self, k: int) -> None:
+        b = self.buffers[k]
+        self.members.add(k)
+        insort(self.here.setdefault(b.size.bit_length(), []), (self.at[b.id], k))
+
+    def remove(self, k: int) -> None:
+        b = self.buffers[k]
+        self.members.remove(k)
+        row = self.here[b.size.bit_length()]
+        del row[bisect_left(row, (self.at[b.id], k))]
+
+    def unexcused(self, k: int) -> list[int]:
+        """Live buffers of the crowd that buffer ``k`` overlaps and must not."""
+        new = self.buffers[k]
+        at, end = self.at[new.id], self.at[new.id] + new.size
+        found = []
+        for size_class, row in self.here.items():
             first = bisect_left(row, (at - (1 << size_class), -1))
-            for other_at, j in row[first : bisect_left(row, (at + new.size, -1))]:
-                old = problem.buffers[j]
-                low, high = max(at, other_at), min(at + new.size, other_at + old.size)
-                if low < high and not values.excused(old, new, low, high):
-                    yield (
-                        f"buffers {old.id!r} and {new.id!r} overlap: both hold bytes [{low}, {high}) in steps "
-                        f"[{new.start}, {min(old.end, new.end)})"
-                    )
-        insort(live[new.size.bit_length()], (at, k))
+            for other_at, j in row[first : bisect_left(row, (end, -1))]:
+                old = self.buffers[j]
+                low, high = max(at, other_at), min(end, other_at + old.size)
+                if low < high and not self.values.excused(old, new, low, high):
+                    found.append(j)
+        return found
 
 
 Piece = tuple[int, int, str]  # addresses [low, high) and the buffer that wrote what they hold

@@ -13,6 +13,7 @@
 #include "first_fit.hpp"
 #include "instance.hpp"
 #include "search.hpp"
+#include "stock.hpp"
 #include "swaps.hpp"
 
 namespace py = pybind11;
@@ -103,6 +104,15 @@ PYBIND11_MODULE(_core, m) {
         .def_readonly("bases", &Outcome::bases)
         .def_readonly("nodes", &Outcome::nodes)
         .def_readonly("work", &Outcome::work);
+
+    m.def(
+        "stock_greedy",
+        [](const std::vector<Int>& sizes, const std::vector<Int>& starts, const std::vector<Int>& ends) {
+            std::vector<Request> requests;
+            for (std::size_t k = 0; k < sizes.size(); ++k) requests.push_back({sizes[k], starts.at(k), ends.at(k)});
+            return stock_greedy(requests);
+        },
+        Free(), py::arg("sizes"), py::arg("starts"), py::arg("ends"));
 
     py::class_<Instance>(m, "Instance")
         .def(py::init<const Column&, const Column&, const Column&, const Column&, const Column&, const Column&,

@@ -215,15 +215,14 @@ class Search {
         return settle() && fits;
     }
 
-    // Let block `j` lie no lower than `base`.
+    // A neighbour is now under block `j`, which must lie no lower than `base`.
     bool raise(int j, Int base) {
-        if (base <= low_[j]) return true;
-        const Int pin = task_.blocks[j].pin;
-        if (pin >= 0) return false;
         if (is_late_[j]) {
             is_late_[j] = 0;
             trail_.push_back({Change::late, j, 0, 1});
         }
+        if (base <= low_[j]) return true;
+        if (task_.blocks[j].pin >= 0) return false;
         trail_.push_back({Change::low, j, 0, low_[j]});
         low_[j] = pinned_ ? around_pins(j, base) : round_up(base, task_.blocks[j].step);
         raise_least(j, low_[j]);

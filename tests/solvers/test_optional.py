@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.choice import Aim, Choices, choose, copied
 from solvers.clauses import contradictions
+from solvers.cp_run import CpRun
 from solvers.deadline import Deadline
 from solvers.problem import Problem
 from solvers.result import Solution, Status
