@@ -71,8 +71,8 @@ class Instance {
     const std::vector<int>& checked(const std::vector<int>& order) const {
         std::vector<char> seen(task_.blocks.size(), 0);
         for (int k : order)
-            if (k < 0 || k >= static_cast<int>(seen.size()) || seen[k]++) throw std::invalid_argument("no order");
-        if (order.size() != seen.size()) throw std::invalid_argument("no order");
+            if (k < 0 || k >= static_cast<int>(seen.size()) || seen[k]++) throw std::invalid_argument("an order must hold every block once");
+        if (order.size() != seen.size()) throw std::invalid_argument("an order must hold every block once");
         return order;
     }
 
