@@ -74,6 +74,11 @@ class Plan:
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
     @property
+    def struck(self) -> bool:
+        """Did the time limit end the search? Then another run may find another plan."""
+        return any(r.struck for r in self.results.values())
+
+    @property
     def elided(self) -> tuple[str, ...]:
         """Names of the ops that no longer run as they were."""
         return tuple(d.op for d in self.decisions if d.elided)
@@ -131,7 +136,7 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
     request = request or Request()
     if request.policy.preserve_inputs or request.policy.feedback_safe:
         flow = flow.holding_inputs()
-    deadline = Deadline(request.options.time_limit)
+    deadline = Deadline(request.options.time_limit, request.options.clock())
     return _Planner(flow, request, find_sharing(flow, request.policy), deadline).plan()
 
 
@@ -191,7 +196,7 @@ class _Planner:
         active: set[Colocation] = set()
         for n, (arena, problem) in enumerate(problems.items()):
             limit = self.deadline.left * share / (len(problems) - n)
-            result = solve(problem, "auto", replace(self.request.options, time_limit=limit))
+            result = solve(problem, "auto", replace(self.request.options, time_limit=limit), self.deadline.clock)
             if result.solution is None:
                 raise PlanningError(f"arena {arena} has no plan: {result.status}")
             results[arena] = result

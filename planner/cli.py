@@ -6,14 +6,19 @@ Exit codes: 0 done; 1 infeasible, violated, or capacity exceeded; 2 bad usage or
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import io
 import json
 import logging
 import math
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from types import FrameType
 from typing import Any
 
 from planner.textfiles import FileError
@@ -57,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="arena", description="Plan memory arenas to the proven optimum.")
-    parser.add_argument("--version", action="version", version=f"arena {_version()}")
+    parser.add_argument("--version", action=_Version, help="say the version, and whether the native core is there")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, run: Any, help_text: str, example: str) -> argparse.ArgumentParser:
@@ -83,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--workers", type=_count, default=0, metavar="N", help="threads (default 0: one per core)")
     plan.add_argument("--seed", type=_count, default=0, metavar="N", help="random seed (default 0)")
     plan.add_argument("--capacity", type=_count, metavar="BYTES", help="no larger arena will do")
+    plan.add_argument("--reproducible", action="store_true", help="work decides, not the clock: the same plan anywhere")
     plan.add_argument("--optional", action="store_true", help="read all colocations as optional")
     objectives = ("peak", "copies", "weighted")
     plan.add_argument("--objective", default="peak", choices=objectives, help="what comes first (default peak)")
@@ -117,11 +123,22 @@ def _count(text: str) -> int:
     return value
 
 
-def _version() -> str:
-    try:
-        return version("arena-planner")
-    except PackageNotFoundError:
-        return "(not installed)"
+class _Version(argparse.Action):
+    """Looks for the native core only when asked."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from solvers.native import core
+
+        try:
+            number = version("arena-planner")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        native = "with the native core" if core is not None else "without the native core: CP-SAT and Python alone"
+        print(f"arena {number}, {native}")
+        parser.exit()
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -155,8 +172,20 @@ def _plan(args: argparse.Namespace) -> int:
         except ProblemError as error:
             raise FileError(f"--capacity: {error}") from None
     objective = Objective(args.objective)
-    options = Options(args.time_limit, args.workers, args.seed, objective=objective, copy_weight=args.copy_weight)
-    result = solve(problem, args.solver, options)
+    stop = threading.Event()
+    options = Options(
+        args.time_limit,
+        args.workers,
+        args.seed,
+        objective=objective,
+        copy_weight=args.copy_weight,
+        reproducible=args.reproducible,
+        stop=stop,
+    )
+    with _interrupt_sets(stop):
+        result = solve(problem, args.solver, options)
+    if stop.is_set():
+        print("arena: interrupted: this is the best plan so far", file=sys.stderr)
     if result.solution is not None and args.output:
         if args.output.endswith(".csv"):
             text = files.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
@@ -168,11 +197,30 @@ def _plan(args: argparse.Namespace) -> int:
                 "seed": args.seed,
                 "objective": args.objective,
                 "copy_weight": args.copy_weight,
+                "reproducible": args.reproducible,
             }
             text = files.plan_to_json(files.plan_file(problem, result, parameters))
         files.write_atomically(args.output, text)
     _print_result(problem, result, args)
     return DONE if result.solution is not None else FAILED
+
+
+@contextlib.contextmanager
+def _interrupt_sets(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C sets ``stop``; the second is an interrupt as ever."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _check_output(output: str, problem: str) -> None:
@@ -192,6 +240,10 @@ def _print_result(problem: Any, result: Any, args: argparse.Namespace) -> None:
             "gap": result.gap,
             "solver": result.solver,
             "wall_time": result.wall_time,
+            "proof": result.proof,
+            "certificate": dataclasses.asdict(result.certificate) if result.certificate else None,
+            "trace": [dataclasses.asdict(line) for line in result.trace],
+            "struck": result.struck,
             "offsets": offsets,
         }
         print(json.dumps(row))
@@ -212,8 +264,18 @@ def _print_result(problem: Any, result: Any, args: argparse.Namespace) -> None:
             f"{result.wall_time:.2f}",
         )
         Console(file=sys.stdout).print(table)
+        print(f"lower bound by {_proof(result)}", file=sys.stderr)
     if offsets is None:
         print(f"arena: {_why_no_plan(problem, result)}", file=sys.stderr)
+
+
+def _proof(result: Any) -> str:
+    if result.certificate is None:
+        return str(result.proof)
+    names = [f"{name!r} {size}" for name, size in result.certificate.parts[:3]]
+    more = f", {len(result.certificate.parts) - 3} more" if len(result.certificate.parts) > 3 else ""
+    at = "one buffer's end" if result.certificate.step is None else f"the load of step {result.certificate.step}"
+    return f"{at}: {' + '.join(names)}{more}"
 
 
 def _why_no_plan(problem: Any, result: Any) -> str:

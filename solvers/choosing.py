@@ -51,6 +51,7 @@ class Chooser:
         self.always = always
         self.choices = Choices(run.problem)
         self.floor = run.proven = self.choices.steps.floor
+        self.proof = "load under any choice"
         self.shapes: dict[tuple[int, ...], Shape | None] = {}
         self.best: Plan | None = None
         some = self.problem.buffers
@@ -83,7 +84,7 @@ class Chooser:
                 saved_most = self._copied == 0 or (optimal and self.least_sum.copy_weight > 0)
         engine = self.best.engine if self.best else "pinned buffers"
         impossible = self.floor > self.least_peak.max_peak
-        return self.run.result(self.best, self.floor, engine, saved_most, optimal, impossible)
+        return self.run.result(self.best, self.floor, engine, saved_most, optimal, impossible, self.proof)
 
     @property
     def _within(self) -> bool:
@@ -176,6 +177,8 @@ class Chooser:
         """The better of two floors of an aim's score; where it is one for every choice, that of the peak as well."""
         bound = max(bound, found or 0)
         if aim == self.least_peak:
+            if bound > self.floor:
+                self.proof = "cp-sat"
             self.floor = self.run.proven = max(self.floor, bound)
         return bound
 

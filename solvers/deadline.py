@@ -74,12 +74,13 @@ class Deadline:
 
     def __init__(self, seconds: float, clock: Clock | None = None) -> None:
         self.clock = clock or Clock(seconds)
+        self.started = time.monotonic()
         self._at = self.clock.now + seconds
 
     @property
     def elapsed(self) -> float:
-        """Seconds on the wall since the start."""
-        return self.clock.elapsed
+        """Seconds on the wall since this was made."""
+        return time.monotonic() - self.started
 
     @property
     def left(self) -> float:

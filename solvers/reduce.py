@@ -180,7 +180,8 @@ def reduce_groups(groups: Sequence[Group]) -> tuple[Task, ...]:
     base = _column(-1 if g.base is None else g.base for g in real)
     extent = _column(g.extent for g in real)
     block = np.repeat(np.arange(len(real)), [len(g.segments) for g in real])
-    low, high, start, end = (_column(s[field] for g in real for s in g.segments) for field in range(4))
+    low, high = _column(s.low for g in real for s in g.segments), _column(s.high for g in real for s in g.segments)
+    start, end = _column(s.start for g in real for s in g.segments), _column(s.end for g in real for s in g.segments)
     low, high = low + residue[block], high + residue[block]
     pinned = base >= 0
     grid = math.gcd(int(np.gcd.reduce(modulus)), int(np.gcd.reduce(low)))

@@ -72,6 +72,13 @@ class Result:
     copies_optimal : bool
         True if no plan at this peak saves more copying.
     trace : tuple of Progress
+        Every better plan or bound.
+    proof : str
+        Who proved the bound: ``load``, a sum that anyone can check, or an engine that found no plan below it.
+    certificate : Certificate or None
+        The sum, if the bound is one.
+    struck : bool
+        The time limit, or a stop, ended the search: another run may find another plan.
     """
 
     status: Status
@@ -82,6 +89,9 @@ class Result:
     wall_time: float
     copies_optimal: bool = True
     trace: tuple[Progress, ...] = field(default=(), repr=False)
+    proof: str = "load"
+    certificate: Certificate | None = field(default=None, repr=False)
+    struck: bool = False
 
     @property
     def gap(self) -> float | None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from solvers.deadline import Clock, Deadline, WorkClock
 from solvers.problem import Problem
-from solvers.result import Progress, Result, Solution, Status
+from solvers.result import Certificate, Progress, Result, Solution, Status
 from solvers.verify import verify
 
 log = logging.getLogger("arena")
@@ -75,6 +75,10 @@ class Options:
         if not 0 <= self.copy_weight < math.inf:
             raise ValueError(f"copy_weight is {self.copy_weight}: it must be finite and at least 0")
 
+    def clock(self) -> Clock:
+        """A new clock for these limits, that starts now."""
+        return (WorkClock if self.reproducible else Clock)(self.time_limit, self.stop)
+
     @property
     def threads(self) -> int:
         """The number of workers, at least 1."""
@@ -103,9 +107,10 @@ class Run:
     trace: list[Progress] = field(default_factory=list)
     proven: int | None = None
 
+    clock: Clock | None = None
+
     def __post_init__(self) -> None:
-        clock = (WorkClock if self.options.reproducible else Clock)(self.options.time_limit, self.options.stop)
-        self.deadline = Deadline(self.options.time_limit, clock)
+        self.deadline = Deadline(self.options.time_limit, self.clock or self.options.clock())
         self.capacity = self.problem.capacity
         self.open_problem = self.problem
         if self.capacity is not None:
@@ -126,6 +131,8 @@ class Run:
         copies_optimal: bool = True,
         optimal: bool | None = None,
         impossible: bool = False,
+        proof: str = "load",
+        certificate: Certificate | None = None,
     ) -> Result:
         """Say what is proven about a plan, which is judged against the problem with its capacity if it has one.
 
@@ -143,4 +150,16 @@ class Run:
             proven = plan.peak <= bound if optimal is None else optimal
             status = Status.OPTIMAL if proven else Status.FEASIBLE
         self.report(peak, bound, engine)
-        return Result(status, solution, peak, bound, engine, self.deadline.elapsed, copies_optimal, tuple(self.trace))
+        return Result(
+            status,
+            solution,
+            peak,
+            bound,
+            engine,
+            self.deadline.elapsed,
+            copies_optimal,
+            tuple(self.trace),
+            proof,
+            certificate,
+            self.deadline.clock.halted,
+        )

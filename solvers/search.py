@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from solvers.choosing import Chooser, Search
+from solvers.deadline import Clock
 from solvers.exact import improve, improve_by_cp_sat
 from solvers.problem import Problem
 from solvers.result import Result
@@ -16,7 +17,7 @@ from solvers.run import Options, Run
 from solvers.shape import Shape
 
 
-def solve(problem: Problem, solver: str = "auto", options: Options | None = None) -> Result:
+def solve(problem: Problem, solver: str = "auto", options: Options | None = None, clock: Clock | None = None) -> Result:
     """Solve a problem.
 
     Parameters
@@ -25,6 +26,8 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     solver : str
         A name from `SOLVERS`.
     options : Options, optional
+    clock : Clock, optional
+        Where several solves share one: `Options.clock` makes it.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver is {solver!r}: it must be one of {', '.join(SOLVERS)}")
-    run = Run(problem, options or Options())
+    run = Run(problem, options or Options(), clock=clock)
     return SOLVERS[solver](run)
 
 
@@ -47,11 +50,12 @@ def _solve(run: Run, search: Search | None, always: bool = False) -> Result:
         return Chooser(run, search, always).solve()
     shape = Shape(run, run.problem.required, run.deadline)
     if shape.collision:
-        return run.result(None, shape.bound, "pinned buffers")
+        return run.result(None, shape.bound, "pinned buffers", proof="pinned buffers")
     shape.greedy()
     if search is not None:
         search(shape)
-    return run.result(shape.plan(), shape.bound, shape.engine)
+    proof, certificate = shape.proof, shape.certificate()
+    return run.result(shape.plan(), shape.bound, shape.engine, proof=proof, certificate=certificate)
 
 
 def _auto(run: Run) -> Result:

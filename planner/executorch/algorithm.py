@@ -43,7 +43,7 @@ def arena_algorithm(
     below = getattr(graph_module, "input_mem_buffer_sizes", None) or []
     reserved = {arena: int(size) for arena, size in enumerate(below) if size}
     nothing = Policy(frozenset(), why_not="a suite's member may not change the graph")
-    plan = api.plan(graph.flow, api.Request(nothing, reserved=reserved, options=options or Options()))
+    plan = api.plan(graph.flow, api.Request(nothing, reserved=reserved, options=options or Options(reproducible=True)))
     sizes = [0] * (max([1, *plan.peaks]) + 1)
     for arena, peak in plan.peaks.items():
         sizes[arena] = peak + extra_padding

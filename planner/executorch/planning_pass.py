@@ -137,6 +137,7 @@ def arena_planning_pass(
     objective: str = "peak",
     copy_weight: float = 1.0,
     seed: int = 0,
+    reproducible: bool = True,
     debug: bool = False,
     strict: bool = False,
 ) -> ArenaPlanningPass:
@@ -179,6 +180,10 @@ def arena_planning_pass(
         Bytes of arena that one copied byte is worth.
     seed : int
         Of the search.
+    reproducible : bool
+        The same graph gets the same plan on every machine, for any number of workers; ``time_limit`` is then in work
+        seconds, about what one worker does in a second, and on the wall as well. If the wall limit strikes first, the
+        report says so. Off, the clock alone decides.
     debug : bool
         Plan without sharing, so that intermediate outputs stay valid for the Inspector.
     strict : bool
@@ -211,7 +216,14 @@ def arena_planning_pass(
         min_part_alignment,
         "debug: intermediate outputs stay valid" if debug else "switched off",
     )
-    options = Options(time_limit, workers, seed, objective=Objective(objective), copy_weight=copy_weight)
+    options = Options(
+        time_limit,
+        workers,
+        seed,
+        objective=Objective(objective),
+        copy_weight=copy_weight,
+        reproducible=reproducible,
+    )
     request = Request(policy, options=options)
     return ArenaPlanningPass(
         Settings(request, strict, move_write_backs and not debug),

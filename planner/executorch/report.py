@@ -47,6 +47,8 @@ class GraphReport:
         Seconds.
     write_backs : tuple of str
         Names of the ``copy_`` nodes that were moved to where their value is born.
+    struck : bool
+        The time limit ended the search before its work was done: another export may get another plan.
     """
 
     graph: str
@@ -56,6 +58,7 @@ class GraphReport:
     buffer_sizes: tuple[int, ...]
     wall_time: float
     write_backs: tuple[str, ...] = ()
+    struck: bool = False
 
     @property
     def status(self) -> Status:
@@ -88,6 +91,8 @@ class GraphReport:
                 lines.append(f"    {d.op} {d.outcome}{bytes_left}: {d.reason}")
         if self.write_backs:
             lines.append(f"  {len(self.write_backs)} write-backs moved to where their value is born")
+        if self.struck:
+            lines.append("  the time limit ended the search: another export may get another plan")
         lines += [f"  fell back: {f}" for f in self.fallbacks]
         return "\n".join(lines)
 
@@ -98,4 +103,5 @@ def report_of(
     """The report of a plan that was written back."""
     arenas = tuple(ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver) for m, r in plan.results.items())
     everything = (*fallbacks, *plan.fallbacks)
-    return GraphReport(graph, arenas, plan.decisions, everything, tuple(buffer_sizes), plan.wall_time, write_backs)
+    sizes = tuple(buffer_sizes)
+    return GraphReport(graph, arenas, plan.decisions, everything, sizes, plan.wall_time, write_backs, plan.struck)

@@ -36,7 +36,8 @@ def test_plan_then_verify(trace, tmp_path, capsys):
 def test_json_output_is_one_object(trace, capsys):
     assert main(["plan", str(trace), "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert set(row) == {"status", "peak", "lower_bound", "gap", "solver", "wall_time", "offsets"}
+    assert set(row) >= {"status", "peak", "lower_bound", "gap", "solver", "wall_time", "offsets", "proof", "trace"}
+    assert sum(size for _, size in row["certificate"]["parts"]) == row["lower_bound"]
     assert (row["status"], row["peak"], row["gap"]) == ("optimal", 16, 0.0)
 
 
