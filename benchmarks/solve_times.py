@@ -32,17 +32,22 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, metavar="K", help="solve each K times, quote the median time")
     parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
     parser.add_argument("--against-none", action="store_true", help="also solve each without its colocations")
+    parser.add_argument("--reproducible", action="store_true", help="work decides, not the clock")
+    parser.add_argument("--drop", action="store_true", help="leave the colocations out")
+    parser.add_argument("--workers", type=int, default=0, metavar="N")
     args = parser.parse_args()
     table = Table("problem", "buffers", "ties", "status", "copies", "peak", "lower bound", "gap", "solver", "seconds")
     counts: Counter[str] = Counter()
     times, unproven, copying, above = [], [], [], []
-    options = Options(time_limit=args.time_limit)
+    options = Options(args.time_limit, args.workers, reproducible=args.reproducible)
     for path in track(args.problems, console=Console(stderr=True), disable=not sys.stderr.isatty()):
         try:
             problem = read_problem(path, args.optional)
         except FileError as error:
             print(error, file=sys.stderr)
             return 2
+        if args.drop:
+            problem = Problem(problem.buffers, capacity=problem.capacity, name=problem.name)
         results = [solve(problem, args.solver, options) for _ in range(args.runs)]
         best = results[0]
         seconds = statistics.median(r.wall_time for r in results)

@@ -11,15 +11,18 @@ import numpy as np
 
 from solvers.deadline import Deadline
 from solvers.native import core
-from solvers.orders import Features, drawn_order
+from solvers.orders import OPENING, Features, drawn_order
 from solvers.race import Answer, Verdict
 from solvers.reduce import Column, Task
 
 if TYPE_CHECKING:
     from solvers._core import Instance, Outcome
 
-WORK_PER_SECOND = 500e6
-"""Steps of the search's inner loops in a work second: a little less than what was measured."""
+WORK_PER_SECOND = 300e6
+"""Steps of the search's inner loops in a work second: half of what was measured, so that a slower machine keeps up."""
+
+ORDER_SECONDS = 1e-6
+"""Work seconds of drawing an order, by block."""
 
 FIT_SECONDS = 5e-6
 """Work seconds of one block in one first-fit."""
@@ -28,7 +31,7 @@ SWAPS = 20
 """Swaps at the bottleneck in one probe."""
 
 OPENING_PROBES, AT_THE_BOUND = 30, 400
-"""So many probes ask for the bound, which is the optimum more often than not, then every second one; then few do."""
+"""So many probes ask for the bound, which is the optimum more often than not; then, for a while, every fourth does."""
 
 PAIRS_LIMIT, SPANS_LIMIT = 12_000_000, 40_000_000
 """Of more ordered pairs of blocks that live together, or more steps of all blocks together, no search is made: its
@@ -116,7 +119,7 @@ class Search(Probe):
     def _call(self, order: Column) -> tuple[Outcome, float]:
         left = self.field.deadline.wall_left
         outcome = self.field.instance.search(order, self.capacity, self.nodes, self.work, left, self.control)
-        return outcome, outcome.work / WORK_PER_SECOND
+        return outcome, outcome.work / WORK_PER_SECOND + 1e-3 + len(self.field.task) * ORDER_SECONDS
 
 
 class Swaps(Probe):
@@ -146,28 +149,31 @@ def luby(n: int) -> int:
 
 
 def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | None) -> list[Probe]:
-    """A round of the race below ``peak``, towards ``low`` (bytes): searches and first-fits in turn.
+    """A round of the race below ``peak``, towards ``low`` (bytes).
 
     Feasible capacities are scattered, so a search asks for the target, for less than the peak, or for anything
-    between; ``capacity`` is asked for as well, where the problem has one and it is not yet met.
+    between; ``capacity`` is asked for as well, where the problem has one and it is not yet met. Limits are those of
+    restarts; every sixteenth probe takes an order of the opening up again, with a limit that grows by leaps.
     """
     out: list[Probe] = []
+    base = 300 + 2 * len(field.task)
     for n in numbers:
-        draw = random.Random(f"{field.seed}/{n}/capacity")
-        if not field.searchable or (n % 4 == 3 and n >= OPENING_PROBES):
-            rounds = SWAPS if n % 8 == 7 else 0
-            out.append(Swaps(field, n, low, rounds))
-            continue
-        nodes = (300 + 2 * len(field.task)) * luby(n // 8 + 1)
-        out.append(Search(field, n, _capacity(draw, n, low, peak, capacity), nodes))
+        if not field.searchable or (n % 16 == 15 and n >= OPENING_PROBES):
+            out.append(Swaps(field, n, low, SWAPS if n % 8 == 7 else 0))
+        elif n % 16 == 0 and n:
+            turn, place = divmod(n // 16 - 1, len(OPENING))
+            out.append(Search(field, place, low, base * 4 ** min(turn + 1, 10)))
+        else:
+            asked = _capacity(random.Random(f"{field.seed}/{n}/capacity"), n, low, peak, capacity)
+            out.append(Search(field, n, asked, base * luby(n // 8 + 1) * (1 if asked == low else 2)))
     return out
 
 
 def _capacity(draw: random.Random, n: int, low: int, peak: int, capacity: int | None) -> int:
     if capacity is not None and low < capacity < peak and n % 8 == 2:
         return capacity
-    if n < OPENING_PROBES or (n % 2 == 0 if n < AT_THE_BOUND else n % 16 == 0):
+    if n < OPENING_PROBES or (n % 4 == 0 and n < AT_THE_BOUND):
         return low
-    if n % 4 == 1 or draw.random() < 0.3:
+    if n % 2:
         return peak - 1
-    return min(peak - 1, low + int((peak - low) * draw.random() ** 2))
+    return min(peak - 1, low + int((peak - low) * draw.random() ** 1.5))

@@ -233,3 +233,18 @@ def _fits(problem: Problem, peak: int) -> bool:
         if paint(problem, Solution(offsets, problem.required)):
             return True
     return False
+
+
+def spirals(seed: int, pieces: int, side: int = 10**6) -> Problem:
+    """A square full to the last byte, cut into spirals of five again and again: the optimum is ``side``, and hard to
+    find above a few hundred pieces."""
+    draw = random.Random(seed)
+    boxes = [(0, side, 0, side)]
+    while len(boxes) < pieces:
+        boxes.sort(key=lambda b: (b[1] - b[0]) * (b[3] - b[2]))
+        left, right, low, high = boxes.pop()
+        a, b = sorted(draw.sample(range(left + 1, right), 2))
+        c, d = sorted(draw.sample(range(low + 1, high), 2))
+        boxes += [(left, b, low, c), (b, right, low, d), (a, right, d, high), (left, a, c, high), (a, b, c, d)]
+    draw.shuffle(boxes)
+    return Problem(Buffer(f"b{k}", d - c, a, b) for k, (a, b, c, d) in enumerate(boxes))
