@@ -10,6 +10,9 @@ from solvers.deadline import Deadline
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
+DETERMINISTIC = 0.1
+"""Of CP-SAT's deterministic time, in a work second: about what it counts in a second of a fixed search."""
+
 POLL = 0.05
 """Seconds between two looks at the clock."""
 
@@ -38,7 +41,7 @@ class CpRun:
 
     @property
     def work(self) -> float:
-        """Deterministic seconds of the last call."""
+        """Work seconds of the last call."""
         return self._work
 
     def stop(self) -> None:
@@ -53,7 +56,7 @@ class CpRun:
             return cp_model.UNKNOWN
         parameters = self.solver.parameters
         if self.deadline.clock.reproducible:
-            parameters.max_deterministic_time = seconds
+            parameters.max_deterministic_time = seconds * DETERMINISTIC
             parameters.max_time_in_seconds = self.deadline.wall_left
         else:
             parameters.max_time_in_seconds = min(seconds, self.deadline.left)
@@ -70,7 +73,7 @@ class CpRun:
             raise
         if isinstance(out[0], BaseException):
             raise out[0]
-        self._work = float(self.solver.response_proto.deterministic_time)
+        self._work = float(self.solver.response_proto.deterministic_time) / DETERMINISTIC
         return out[0]
 
     def _solve(self, model: cp_model.CpModel, out: list[cp_model.CpSolverStatus | BaseException]) -> None:

@@ -153,19 +153,23 @@ def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | No
 
     Feasible capacities are scattered, so a search asks for the target, for less than the peak, or for anything
     between; ``capacity`` is asked for as well, where the problem has one and it is not yet met. Limits are those of
-    restarts; every sixteenth probe takes an order of the opening up again, with a limit that grows by leaps.
+    restarts; every sixteenth probe takes an order of the opening up again, with a limit that grows by leaps, and later
+    every 128th.
     """
     out: list[Probe] = []
     base = 300 + 2 * len(field.task)
     for n in numbers:
         if not field.searchable or (n % 16 == 15 and n >= OPENING_PROBES):
             out.append(Swaps(field, n, low, SWAPS if n % 8 == 7 else 0))
-        elif n % 16 == 0 and n:
+        elif n % 16 == 0 and 0 < n <= 48 * len(OPENING):
             turn, place = divmod(n // 16 - 1, len(OPENING))
-            out.append(Search(field, place, low, base * 4 ** min(turn + 1, 10)))
+            out.append(Search(field, place, low, base * 4 ** (turn + 1)))
+        elif n % 128 == 0 and n:
+            out.append(Search(field, n // 128 % len(OPENING), low, base * 256))
         else:
             asked = _capacity(random.Random(f"{field.seed}/{n}/capacity"), n, low, peak, capacity)
-            out.append(Search(field, n, asked, base * luby(n // 8 + 1) * (1 if asked == low else 2)))
+            nodes = base if asked == low else base + 2 * len(field.task)
+            out.append(Search(field, n, asked, nodes * luby(n // 64 + 1)))
     return out
 
 
@@ -176,4 +180,4 @@ def _capacity(draw: random.Random, n: int, low: int, peak: int, capacity: int | 
         return low
     if n % 2:
         return peak - 1
-    return min(peak - 1, low + int((peak - low) * draw.random() ** 1.5))
+    return min(peak - 1, low + int((peak - low) * draw.random()))
