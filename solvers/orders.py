@@ -52,7 +52,7 @@ KEYS = {
 Learning", ASPLOS 2023): T section total, W width in time, A area, largest first; and S size, largest first; B birth,
 earliest first."""
 
-ORDERS = ("SWA", "TWA", "TAW", "WAT", "AWT", "BWS")
+ORDERS = ("SWA", "TWA", "TAW", "WAT", "AWT", "BWS", "B")
 """The orders that greedy tries, each a list of keys that break each other's ties."""
 
 
