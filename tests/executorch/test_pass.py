@@ -16,6 +16,7 @@ from planner.api import PlanningError
 from planner.executorch import ArenaWarning, arena_algorithm, arena_planning_pass
 from planner.executorch import job as job_module
 from planner.executorch.compare import facts_of, lower, near, run_program, same_bits, to_program
+from planner.executorch.example_models import UNet
 from planner.memory import ReplayError
 from planner.share_rules import Share
 from planner.sharing import Outcome
@@ -277,3 +278,14 @@ def test_bits_are_compared_whatever_the_strides():
     for strided in (x[:1, 0], x[:, 1], x.t(), x[0, 0]):
         assert same_bits([strided], [strided.clone(memory_format=torch.contiguous_format)])
     assert not same_bits([torch.tensor([0.0])], [torch.tensor([-0.0])])
+
+
+@pytest.mark.parametrize("options", [{}, {"objective": "copies"}])
+def test_the_same_graph_gets_the_same_plan_for_any_number_of_workers(options):
+    model, x = UNet(), torch.randn(1, 3, 32, 32)
+    programs = []
+    for workers in (1, 2, 5):
+        planning_pass = arena_planning_pass(workers=workers, time_limit=60, **options)
+        programs.append(to_program(lower(model, (x,)), planning_pass).buffer)
+        assert not planning_pass.reports[-1].struck
+    assert programs[0] == programs[1] == programs[2]
