@@ -72,6 +72,8 @@ OPENING = (
     ("total", 1.0, 1.0),
     ("birth", 1.0, 0.5),
     ("free", 0.3, 1.0),
+    ("total", 1.0, 10.0),
+    ("total", 0.0, 1.0),
 )
 """What comes first, the power of the width, and that of the size: orders with which hard instances of many kinds were
 seen to be solved, few of them by more than one."""

@@ -160,7 +160,7 @@ def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | No
     base = 300 + 2 * len(field.task)
     for n in numbers:
         if not field.searchable or (n % 16 == 15 and n >= OPENING_PROBES):
-            out.append(Swaps(field, n, low, SWAPS if n % 8 == 7 else 0))
+            out.append(Swaps(field, n, low, SWAPS if n % 16 == 15 else 0))
         elif n % 16 == 0 and 0 < n <= 48 * len(OPENING):
             turn, place = divmod(n // 16 - 1, len(OPENING))
             out.append(Search(field, place, low, base * 4 ** (turn + 1)))

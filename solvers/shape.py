@@ -11,8 +11,11 @@ from solvers.groups import Group
 from solvers.reduce import Column, reduce_groups, restore
 from solvers.result import Certificate, Solution
 from solvers.run import Plan, Run
-from solvers.stock import stock_applies, stock_greedy
+from solvers.stock import stock_applies, stock_greedy, stock_seconds
 from solvers.verify import peak_of, verify
+
+NO_TIME = 0.05
+"""Seconds that greedy may take beyond the limit."""
 
 
 class Shape:
@@ -110,11 +113,19 @@ class Shape:
             self.engines.append(best[1])
             self.bases.append(best[2])
         self.run.report(self.plan().peak, self.bound, self.engine)
-        if not self.active and self.peak > self.bound and stock_applies(self.run.problem):
+        if not self.active and self.peak > self.bound and self._time_for_stock():
             solution = Solution(stock_greedy(self.run.problem))
             if peak_of(self.run.problem, solution) < self.peak:
                 self.whole = Plan(solution, verify(self.run.open_problem, solution), "stock greedy")
                 self.run.report(self.whole.peak, self.bound, self.engine)
+
+    def _time_for_stock(self) -> bool:
+        """Can stock greedy plan this, and within the limit? On all but large problems it takes next to no time."""
+        if not stock_applies(self.run.problem):
+            return False
+        seconds = stock_seconds(self.run.problem)
+        self.deadline.clock.spend(seconds)
+        return seconds < self.deadline.left + NO_TIME
 
     def tied_by_height(self) -> list[set[int]]:
         """The active colocations, group by group; those of the group that ends highest first."""

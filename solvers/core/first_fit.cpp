@@ -67,13 +67,15 @@ Int Occupancy::lowest(const Block& block) {
     return base;
 }
 
-std::vector<Int> first_fit(const Task& task, const std::vector<int>& order) {
+std::vector<Int> first_fit(const Task& task, const std::vector<int>& order, const Control& control, Time deadline) {
     Occupancy taken(task.steps);
+    int count = 0;
     std::vector<Int> bases(task.blocks.size());
     for (const bool pinned : {true, false})
         for (int k : order) {
             const Block& b = task.blocks[k];
             if ((b.pin >= 0) != pinned) continue;
+            if (++count % 256 == 0 && control.over(deadline)) return {};
             bases[k] = pinned ? b.pin : taken.lowest(b);
             taken.add(b, bases[k]);
         }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "control.hpp"
 #include "instance.hpp"
 
 namespace arena {
@@ -39,7 +40,7 @@ class Occupancy {
     std::vector<std::pair<const Rect*, const Ranges*>> met_;
 };
 
-// Bases by block; pinned blocks come first.
-std::vector<Int> first_fit(const Task& task, const std::vector<int>& order);
+// Bases by block; pinned blocks come first. Empty if it is stopped.
+std::vector<Int> first_fit(const Task& task, const std::vector<int>& order, const Control& control, Time deadline);
 
 }  // namespace arena

@@ -24,9 +24,9 @@ namespace {
 
 using Column = py::array_t<Int, py::array::c_style | py::array::forcecast>;
 
-std::chrono::steady_clock::time_point after(double seconds) {
+Time after(double seconds) {
     const auto now = std::chrono::steady_clock::now();
-    if (!(seconds < 1e9)) return std::chrono::steady_clock::time_point::max();
+    if (!(seconds < 1e9)) return Time::max();
     return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
@@ -60,7 +60,9 @@ class Instance {
         return arena::search(task_, near(), checked(order), capacity, {nodes, work, after(seconds)}, control);
     }
 
-    std::vector<Int> fit(const std::vector<int>& order) const { return first_fit(task_, checked(order)); }
+    std::vector<Int> fit(const std::vector<int>& order) const {
+        return first_fit(task_, checked(order), Control{}, Time::max());
+    }
 
     Outcome swap(const std::vector<int>& order, Int target, int rounds, std::uint64_t seed, double seconds,
                  Control& control) const {

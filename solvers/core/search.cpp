@@ -168,8 +168,7 @@ class Search {
     bool out_of_limits() {
         control_.nodes.fetch_add(kCheck, std::memory_order_relaxed);
         if (nodes_ > limits_.nodes || work_ > limits_.work) return true;
-        return control_.cancelled.load(std::memory_order_relaxed) ||
-               std::chrono::steady_clock::now() >= limits_.deadline;
+        return control_.over(limits_.deadline);
     }
 
     bool inside(int k, const Part& part) const { return k != n_ && near_.begin[k] < part.high; }

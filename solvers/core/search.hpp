@@ -1,19 +1,12 @@
 // Depth-first search over canonical placements: is there a plan within a capacity?
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <vector>
 
+#include "control.hpp"
 #include "instance.hpp"
 
 namespace arena {
-
-// Stops a search from outside, and tells how far it is.
-struct Control {
-    std::atomic<bool> cancelled{false};
-    std::atomic<Int> nodes{0};
-};
 
 enum class Verdict { placed, infeasible, stopped };
 
@@ -26,7 +19,7 @@ struct Outcome {
 
 struct Limits {
     Int nodes, work;
-    std::chrono::steady_clock::time_point deadline;
+    Time deadline;
 };
 
 // Search for a plan of at most `capacity` bytes; `order` ranks blocks that can go equally low, first to last.

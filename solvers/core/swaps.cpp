@@ -29,16 +29,17 @@ std::pair<std::size_t, std::size_t> pick(const Task& task, const std::vector<int
 }  // namespace
 
 Outcome swap_at_peak(const Task& task, std::vector<int> order, Int target, int rounds, std::uint64_t seed,
-                     std::chrono::steady_clock::time_point deadline, Control& control) {
+                     Time deadline, const Control& control) {
     std::mt19937_64 random(seed);
-    Outcome best{Verdict::placed, first_fit(task, order), 0, 0};
+    Outcome best{Verdict::placed, first_fit(task, order, control, deadline), 0, 0};
+    if (best.bases.empty()) return {Verdict::stopped, {}, 0, 0};
     Int peak = task.peak(best.bases);
-    for (; best.nodes < rounds && peak > target && !control.cancelled; ++best.nodes) {
-        if (std::chrono::steady_clock::now() >= deadline) break;
+    for (; best.nodes < rounds && peak > target; ++best.nodes) {
         const auto [early, late] = pick(task, order, best.bases, peak, random);
         if (early == late) break;
         std::swap(order[early], order[late]);
-        std::vector<Int> bases = first_fit(task, order);
+        std::vector<Int> bases = first_fit(task, order, control, deadline);
+        if (bases.empty() || control.over(deadline)) break;
         const Int there = task.peak(bases);
         if (there <= peak) {
             peak = there;

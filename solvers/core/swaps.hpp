@@ -10,8 +10,8 @@ namespace arena {
 // Swap a block that ends at the peak with one that lives with it and comes earlier in the order; keep the swap unless
 // first-fit then ends higher. The idea is that of Vela's hill climbing allocator (Arm Ethos-U compiler).
 //
-// Stops after `rounds` swaps, at `target` bytes, at the deadline, or when cancelled; the verdict is always `placed`.
+// Ends after `rounds` swaps, at `target` bytes, or when it is stopped: then with the best so far, if there is one.
 Outcome swap_at_peak(const Task& task, std::vector<int> order, Int target, int rounds, std::uint64_t seed,
-                     std::chrono::steady_clock::time_point deadline, Control& control);
+                     Time deadline, const Control& control);
 
 }  // namespace arena
