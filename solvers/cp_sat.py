@@ -262,8 +262,9 @@ class _FixedSearch:
         name = f"cp-sat {self.order}"
         copy = model.within(self.capacity)
         if copy is None:
-            return Answer(Verdict.INFEASIBLE, engine=name)
-        return _answer(model, model.ordered(copy, self.order), self.cp, self.seconds, name)
+            return Answer(Verdict.INFEASIBLE, None, self.capacity + 1, name)
+        answer = _answer(model, model.ordered(copy, self.order), self.cp, self.seconds, name)
+        return replace(answer, lower_bound=self.capacity + 1) if answer.verdict is Verdict.INFEASIBLE else answer
 
     def stop(self) -> None:
         """Ask the search to end soon."""

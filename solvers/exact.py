@@ -93,7 +93,7 @@ class _Exact:
         if (self.finished and not always) or self.deadline.passed or not self.cp_sat.ready():
             return
         if always:
-            self._take(self.cp_sat.decide(self.peak, self.deadline.left), self.peak)
+            self._take(self.cp_sat.decide(self.peak, self.deadline.left))
         limit = 0.5
         while not self.finished:
             self._cp_sat_round(limit)
@@ -103,7 +103,7 @@ class _Exact:
         self._decide(self.target, seconds)
         self._climb(seconds / 2)
         if not self.finished:
-            self._take(self.cp_sat.minimise(self.shape.bases[self.k], self.target, seconds), 0)
+            self._take(self.cp_sat.minimise(self.shape.bases[self.k], self.target, seconds))
 
     def _round(self, beside: list[Job]) -> None:
         """One round of the race."""
@@ -111,9 +111,8 @@ class _Exact:
         self.number += ROUND
         native = probes(self.field, numbers, self.target, self.peak, self.capacity)
         jobs: list[Job] = [*beside, *native]
-        capacities = [self.target] * len(beside) + [getattr(p, "capacity", 0) for p in native]
-        for answer, capacity in zip(race(jobs, self.threads, self.deadline, self._ends), capacities, strict=True):
-            self._take(answer, capacity)
+        for answer in race(jobs, self.threads, self.deadline, self._ends):
+            self._take(answer)
 
     def _ends(self, answer: Answer) -> bool:
         """Does this answer prove the task's optimum, or move its bound?"""
@@ -132,7 +131,7 @@ class _Exact:
                 self._decide(rung, seconds)
 
     def _decide(self, capacity: int, seconds: float) -> None:
-        self._take(self.cp_sat.decide(capacity, seconds), capacity)
+        self._take(self.cp_sat.decide(capacity, seconds))
 
     def _raise_bound(self, bound: int, engine: str) -> None:
         if bound > self.shape.bounds[self.k]:
@@ -145,10 +144,8 @@ class _Exact:
         tops = {int(top) for top in self.task.top % self.task.unit}
         return min(bound + (top - bound) % self.task.unit for top in tops)
 
-    def _take(self, answer: Answer, capacity: int) -> None:
-        """Learn from an answer to the question whether there is a plan within ``capacity`` bytes."""
-        if answer.verdict is Verdict.INFEASIBLE:
-            self._raise_bound(capacity + 1, answer.engine)
+    def _take(self, answer: Answer) -> None:
+        """Learn from an answer."""
         if answer.lower_bound:
             self._raise_bound(answer.lower_bound, answer.engine)
         if answer.bases is None:

@@ -77,9 +77,10 @@ class Probe:
 
     engine = ""
 
-    def __init__(self, field: Field, number: int) -> None:
+    def __init__(self, field: Field, number: int, capacity: int) -> None:
         self.field = field
         self.number = number
+        self.capacity = capacity
         self.control = core.Control()
         self.stopped = False
 
@@ -96,23 +97,22 @@ class Probe:
         outcome, work = self._call(order)
         engine = f"{self.engine} {name}"
         if outcome.verdict == core.Verdict.INFEASIBLE:
-            return Answer(Verdict.INFEASIBLE, engine=engine, work=work)
+            return Answer(Verdict.INFEASIBLE, None, self.capacity + 1, engine, work)
         if outcome.verdict == core.Verdict.PLACED:
-            return Answer(Verdict.PLACED, np.array(outcome.bases, dtype=np.int64), engine=engine, work=work)
+            return Answer(Verdict.PLACED, np.array(outcome.bases, dtype=np.int64), 0, engine, work)
         return Answer(Verdict.UNKNOWN, engine=engine, work=work)
 
     def _call(self, order: Column) -> tuple[Outcome, float]:
         raise NotImplementedError
 
 
-class Search(Probe):
+class TreeSearch(Probe):
     """The depth-first search at one capacity (bytes), up to so many nodes."""
 
     engine = "search"
 
     def __init__(self, field: Field, number: int, capacity: int, nodes: int) -> None:
-        super().__init__(field, number)
-        self.capacity = capacity
+        super().__init__(field, number, capacity)
         self.nodes = nodes
         self.work = int(min(field.deadline.left, 1e6) * WORK_PER_SECOND)
 
@@ -123,19 +123,18 @@ class Search(Probe):
 
 
 class Swaps(Probe):
-    """First-fit, then so many swaps at the bottleneck, until the peak is ``target`` bytes."""
+    """First-fit, then so many swaps at the bottleneck, until the peak is within the capacity (bytes)."""
 
     engine = "first-fit with swaps"
 
-    def __init__(self, field: Field, number: int, target: int, rounds: int) -> None:
-        super().__init__(field, number)
-        self.target = target
+    def __init__(self, field: Field, number: int, capacity: int, rounds: int) -> None:
+        super().__init__(field, number, capacity)
         self.rounds = rounds
 
     def _call(self, order: Column) -> tuple[Outcome, float]:
         left = self.field.deadline.wall_left
         rounds = self.rounds
-        outcome = self.field.instance.swap_at_peak(order, self.target, rounds, self.number, left, self.control)
+        outcome = self.field.instance.swap_at_peak(order, self.capacity, rounds, self.number, left, self.control)
         return outcome, (1 + outcome.nodes) * len(self.field.task) * FIT_SECONDS
 
 
@@ -163,13 +162,13 @@ def probes(field: Field, numbers: range, low: int, peak: int, capacity: int | No
             out.append(Swaps(field, n, low, SWAPS if n % 16 == 15 else 0))
         elif n % 16 == 0 and 0 < n <= 48 * len(OPENING):
             turn, place = divmod(n // 16 - 1, len(OPENING))
-            out.append(Search(field, place, low, base * 4 ** (turn + 1)))
+            out.append(TreeSearch(field, place, low, base * 4 ** (turn + 1)))
         elif n % 128 == 0 and n:
-            out.append(Search(field, n // 128 % len(OPENING), low, base * 256))
+            out.append(TreeSearch(field, n // 128 % len(OPENING), low, base * 256))
         else:
             asked = _capacity(random.Random(f"{field.seed}/{n}/capacity"), n, low, peak, capacity)
             nodes = base if asked == low else base + 2 * len(field.task)
-            out.append(Search(field, n, asked, nodes * luby(n // 64 + 1)))
+            out.append(TreeSearch(field, n, asked, nodes * luby(n // 64 + 1)))
     return out
 
 

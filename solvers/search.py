@@ -1,4 +1,4 @@
-"""The pipeline under one deadline: bound, greedy, stop when equal, decide at the bound, climb, minimise.
+"""The pipeline under one deadline: bound, greedy, stop when equal, then the race of searches.
 
 Every plan is judged by `verify` before it counts. When time is up the best plan in hand is returned; once the first
 verified plan exists, an overrun is at most a tenth of a second plus 5 %.
