@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 BLOCKS_LIMIT = 20_000
 MEMBERS_LIMIT = 3_000_000
-"""Above this many rectangles, or intervals in all sections together, no model is built."""
+STEPS_LIMIT = 10_000_000
+"""Above this many rectangles, intervals in all sections together, or steps of all rectangles together, no model is
+built."""
 
 SECONDS_PER_MEMBER = 5e-6
 """What building a model took where it was slowest: if that is more than the time left, it is not begun."""
@@ -168,13 +170,15 @@ class Engine:
         self.workers = workers
         self.seed = seed
         self.model: Model | None = None
+        self.size = 0
 
     def ready(self) -> bool:
         """Build the model unless it exists; False if it is too large for the memory or the time that is left."""
         if self.model is None:
-            if len(self.task.rects.block) > BLOCKS_LIMIT:
+            rects = self.task.rects
+            if len(rects.block) > BLOCKS_LIMIT or int((rects.end - rects.start).sum()) > STEPS_LIMIT:
                 return False
-            size = members(self.task)
+            size = self.size = self.size or members(self.task)
             if size > MEMBERS_LIMIT or size * SECONDS_PER_MEMBER > self.deadline.left:
                 return False
             self.model = Model(self.task, self.capacity)

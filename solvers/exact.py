@@ -11,8 +11,9 @@ from solvers.shape import Shape
 ROUND = 16
 """Probes in one round of the race."""
 
-NATIVE_SECONDS, NATIVE_SHARE = 2.0, 0.8
-"""CP-SAT is first asked after so long, and leaves so much of the time to the native core."""
+NATIVE_SECONDS, UNSURE_SECONDS, NATIVE_SHARE = 2.0, 0.2, 0.8
+"""CP-SAT is first asked after so long, earlier where the native core cannot prove all, and leaves so much of the time
+to it."""
 
 BESIDE_LIMIT = 3000
 """Of more blocks, CP-SAT is not asked where the native core can prove as well."""
@@ -67,11 +68,12 @@ class _Exact:
         """The race, with CP-SAT beside it after a while; CP-SAT alone where the native core is not built."""
         if self.task.instance is None:
             return self.run_cp_sat(always=False)
-        spent, due = 0.0, NATIVE_SECONDS
+        spent = due = 0.0
         while not self.finished:
-            before = self.deadline.left
+            before = self.deadline.clock.now
             self._round([])
-            spent += before - self.deadline.left
+            spent += self.deadline.clock.now - before
+            due = due or (NATIVE_SECONDS if self.field.exact else UNSURE_SECONDS)
             if spent >= due and not self.finished:
                 self._ask_cp_sat(spent * (1 - NATIVE_SHARE))
                 due = 2 * spent

@@ -53,8 +53,8 @@ struct Task {
 //
 // A block i is *under* j if base_j >= base_i + height(i, j), the most that i's top is above j's bottom in a common
 // section. If no two blocks interlock, one of two neighbours is under the other; and if anchors exist with
-// height(i, j) + anchor_j - anchor_i > 0 for all neighbours, then whoever is under has the lower base + anchor.
-// Then `exact`: a search in the order of base + anchor misses no plan. Else the search may miss plans.
+// height(i, j) + anchor_j - anchor_i > 0 for all neighbours, then whoever is under has the lower base + anchor, and no
+// blocks are under each other in a circle. Then `exact`: the search misses no plan. Else it may.
 struct Neighbours {
     bool exact = true;
     int sections = 0;

@@ -1,10 +1,9 @@
-// The Python module: `Instance`, `Control`; see _core.pyi.
+// The Python module; see solvers/_core.pyi.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <mutex>

@@ -12,13 +12,16 @@ import pytest
 
 from solvers.buffers import Buffer, Colocation
 from solvers.deadline import Clock, Deadline, WorkClock
+from solvers.native import core
 from solvers.problem import Problem
 from solvers.race import UNKNOWN, Answer, Verdict, race
+from solvers.reduce import reduce_groups
 from solvers.result import Status
 from solvers.run import Options
 from solvers.search import solve
 from solvers.verify import verify
 from tests.problems import spirals, tiling
+from tests.solvers.test_native import tight_problem
 
 FOUND = Answer(Verdict.PLACED, np.array([0]), engine="found", work=1.0)
 ENDS = lambda answer: answer.verdict is not Verdict.UNKNOWN  # noqa: E731
@@ -179,3 +182,14 @@ def test_an_interrupt_keeps_the_best_plan(tmp_path):
     assert run.returncode == 0
     assert (tmp_path / "plan.json").exists()
     assert "interrupted: this is the best plan so far" in talk
+
+
+@pytest.mark.parametrize("seed", [98, 1012, 1278])
+def test_without_a_limit_cp_sat_has_its_turn_where_the_search_proves_nothing(seed):
+    """Tied buffers with a gap that another could stand in, and an optimum above the load."""
+    problem = tight_problem(seed)
+    if core is not None:
+        assert not all(t.instance.exact for t in reduce_groups(problem.groups(problem.required)))
+    result = solve(problem, "auto", Options(float("inf"), 2))
+    assert result.status is Status.OPTIMAL
+    assert "cp-sat" in result.proof
