@@ -171,7 +171,7 @@ def test_an_engine_is_named_for_a_bound_above_the_load():
 
 
 def test_an_interrupt_keeps_the_best_plan(tmp_path):
-    rows = ["id,lower,upper,size", *(f"{b.id},{b.start},{b.end},{b.size}" for b in spirals(1, 3001).buffers)]
+    rows = ["id,lower,upper,size", *(f"{b.id},{b.start},{b.end},{b.size}" for b in spirals(1, 6001).buffers)]
     (tmp_path / "p.csv").write_text("\n".join(rows) + "\n")
     command = [sys.executable, "-m", "planner.cli", "plan", "p.csv", "-o", "plan.json", "--time-limit", "600"]
     run = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
