@@ -95,7 +95,7 @@ class _Exact:
         if (self.finished and not always) or self.deadline.passed or not self.cp_sat.ready():
             return
         if always:
-            self._take(self.cp_sat.decide(self.peak, self.deadline.left))
+            self._take(self.cp_sat.decide(self.peak, self.deadline.left), at_par=True)
         limit = 0.5
         while not self.finished:
             self._cp_sat_round(limit)
@@ -146,16 +146,13 @@ class _Exact:
         tops = {int(top) for top in self.task.top % self.task.unit}
         return min(bound + (top - bound) % self.task.unit for top in tops)
 
-    def _take(self, answer: Answer) -> None:
-        """Learn from an answer."""
+    def _take(self, answer: Answer, at_par: bool = False) -> None:
+        """Learn from an answer; ``at_par`` takes a placement that is no better as well."""
         if answer.lower_bound:
             self._raise_bound(answer.lower_bound, answer.engine)
         if answer.bases is None:
             return
         peak = self.task.peak(answer.bases)
-        if peak < self.peak or (peak == self.peak and answer.engine.startswith("cp-sat")):
-            better = peak < self.peak
+        if peak < self.peak or (at_par and peak == self.peak):
             self.shape.take(self.k, answer.bases, peak, answer.engine)
-            if better:
-                self.shape.plan()
-                self.shape.run.report(self.shape.peak, self.shape.bound, answer.engine)
+            self.shape.run.report(self.shape.plan().peak, self.shape.bound, answer.engine)

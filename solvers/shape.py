@@ -58,8 +58,12 @@ class Shape:
     @property
     def peak(self) -> int:
         """Peak of the best placement, bytes."""
-        mine = max([self.floor, *self.peaks])
-        return min(mine, self.whole.peak) if self.whole else mine
+        return min(self._own_peak, self.whole.peak) if self.whole else self._own_peak
+
+    @property
+    def _own_peak(self) -> int:
+        """Peak of the tasks' placements together, bytes."""
+        return max([self.floor, *self.peaks])
 
     @property
     def engine(self) -> str:
@@ -83,10 +87,12 @@ class Shape:
     def take(self, k: int, bases: Column, peak: int, engine: str) -> None:
         """Let a placement be that of task ``k``."""
         self.bases[k], self.peaks[k], self.engines[k] = bases, peak, engine
+        if self.whole is not None and self._own_peak <= self.whole.peak:
+            self.whole = None
 
     def plan(self) -> Plan:
         """The best plan in hand, verified."""
-        if self.whole is None or self.whole.peak > max([self.floor, *self.peaks]):
+        if self.whole is None:
             self.whole = self._plan()
         return self.whole
 
@@ -124,8 +130,10 @@ class Shape:
         if not stock_applies(self.run.problem):
             return False
         seconds = stock_seconds(self.run.problem)
+        if seconds >= self.deadline.left + NO_TIME:
+            return False
         self.deadline.clock.spend(seconds)
-        return seconds < self.deadline.left + NO_TIME
+        return True
 
     def tied_by_height(self) -> list[set[int]]:
         """The active colocations, group by group; those of the group that ends highest first."""

@@ -11,6 +11,9 @@ from solvers.greedy import first_fit
 from solvers.orders import ORDERS, Features, order_of
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
+from solvers.result import Status
+from solvers.run import Options
+from solvers.search import solve
 from tests.problems import brute_force, buffers, tied_problems, tiling
 
 
@@ -74,3 +77,11 @@ def test_sections_are_maximal_and_cover_every_meeting(problem):
             for j, b in enumerate(task.blocks[:i]):
                 if any(r.start < q.end and q.start < r.end for r in a.rects for q in b.rects):
                     assert any({i, j} <= s for s in found)
+
+
+@pytest.mark.parametrize("problem", [tiling(1, 30), Problem([Buffer("a", 3, 0, 2), Buffer("b", 4, 1, 3)])])
+def test_the_solver_of_that_name_answers_with_its_own_plan(problem):
+    """Also where greedy has met the bound."""
+    result = solve(problem, "cp-sat", Options(30, 2))
+    assert result.status is Status.OPTIMAL
+    assert result.solver.startswith("cp-sat")
