@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from solvers.deadline import Deadline
+from solvers.deadline import POLL, Deadline
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 DETERMINISTIC = 0.1
 """Of CP-SAT's deterministic time, in a work second: about what it counts in a second of a fixed search."""
-
-POLL = 0.05
-"""Seconds between two looks at the clock."""
 
 
 class CpRun:
@@ -25,6 +22,11 @@ class CpRun:
     deadline : Deadline
         Where its clock counts work, one worker searches and CP-SAT's deterministic time is the limit.
     workers, seed : int
+
+    Attributes
+    ----------
+    work : float
+        Work seconds of the last call.
     """
 
     def __init__(self, deadline: Deadline, workers: int, seed: int) -> None:
@@ -33,16 +35,11 @@ class CpRun:
         self.deadline = deadline
         self.solver = cp_model.CpSolver()
         self.stopped = threading.Event()
-        self._work = 0.0
+        self.work = 0.0
         parameters = self.solver.parameters
         parameters.num_workers = 1 if deadline.clock.reproducible else workers
         parameters.random_seed = seed
         parameters.catch_sigint_signal = False
-
-    @property
-    def work(self) -> float:
-        """Work seconds of the last call."""
-        return self._work
 
     def stop(self) -> None:
         """End soon."""
@@ -68,12 +65,13 @@ class CpRun:
                 thread.join(POLL)
                 if self.stopped.is_set() or self.deadline.clock.halted:
                     self.solver.stop_search()
-        except BaseException:
-            self._abandon(thread)
-            raise
+        finally:
+            while thread.is_alive():
+                self.solver.stop_search()
+                thread.join(POLL)
         if isinstance(out[0], BaseException):
             raise out[0]
-        self._work = float(self.solver.response_proto.deterministic_time) / DETERMINISTIC
+        self.work = float(self.solver.response_proto.deterministic_time) / DETERMINISTIC
         return out[0]
 
     def _solve(self, model: cp_model.CpModel, out: list[cp_model.CpSolverStatus | BaseException]) -> None:
@@ -81,8 +79,3 @@ class CpRun:
             out.append(self.solver.solve(model))
         except BaseException as e:  # handed to the caller's thread
             out.append(e)
-
-    def _abandon(self, thread: threading.Thread) -> None:
-        while thread.is_alive():
-            self.solver.stop_search()
-            thread.join(POLL)

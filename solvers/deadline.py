@@ -6,6 +6,9 @@ import math
 import threading
 import time
 
+POLL = 0.05
+"""Seconds between two looks at the clock while others work."""
+
 
 class Clock:
     """Wall time from now on; an event stops it early."""

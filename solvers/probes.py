@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ class Field:
         return drawn_order(self.features, number, self.seed)
 
 
-class Probe:
+class Probe(ABC):
     """One call of the native core; ``run`` may be stopped from another thread."""
 
     engine = ""
@@ -102,8 +103,9 @@ class Probe:
             return Answer(Verdict.PLACED, np.array(outcome.bases, dtype=np.int64), 0, engine, work)
         return Answer(Verdict.UNKNOWN, engine=engine, work=work)
 
+    @abstractmethod
     def _call(self, order: Column) -> tuple[Outcome, float]:
-        raise NotImplementedError
+        """What came out, and the work seconds it took."""
 
 
 class TreeSearch(Probe):

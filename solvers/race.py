@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from solvers.deadline import Deadline
+from solvers.deadline import POLL, Deadline
 from solvers.reduce import Column
-
-POLL = 0.05
-"""Seconds between two looks at the clock."""
 
 
 class Verdict(StrEnum):

@@ -50,7 +50,8 @@ class Options:
         Bytes of peak that one copied byte is worth; for ``weighted``, to a thousandth.
     reproducible : bool
         Let work that is the same on every machine decide, not the clock: the same problem, options and versions of
-        this package, ortools and numpy give the same plan, for any number of workers. ``time_limit`` is then in work
+        this package, ortools and numpy, with the native core or without, give the same plan, for any number of
+        workers. ``time_limit`` is then in work
         seconds, about what one worker does in a second, and on the wall as well; if the wall limit strikes first, the
         result's ``struck`` says so.
     stop : threading.Event, optional
@@ -99,14 +100,13 @@ class Run:
     """What all stages of one solve share: the problem (also without its capacity), the clock, the trace.
 
     ``proven`` is the floor for every choice of optional colocations, if there are any; that of one choice proves
-    nothing then.
+    nothing then. ``clock`` is given where several solves share one.
     """
 
     problem: Problem
     options: Options
     trace: list[Progress] = field(default_factory=list)
     proven: int | None = None
-
     clock: Clock | None = None
 
     def __post_init__(self) -> None:

@@ -71,9 +71,9 @@ class Instance {
    private:
     const std::vector<int>& checked(const std::vector<int>& order) const {
         std::vector<char> seen(task_.blocks.size(), 0);
-        for (int k : order)
-            if (k < 0 || k >= static_cast<int>(seen.size()) || seen[k]++) throw std::invalid_argument("an order must hold every block once");
-        if (order.size() != seen.size()) throw std::invalid_argument("an order must hold every block once");
+        bool once = order.size() == seen.size();
+        for (int k : order) once = once && 0 <= k && k < static_cast<int>(seen.size()) && !seen[k]++;
+        if (!once) throw std::invalid_argument("an order must hold every block once");
         return order;
     }
 
