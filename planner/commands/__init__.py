@@ -1,0 +1,1 @@
+"""The commands of `arena`, one file each: its arguments, and what it does."""
