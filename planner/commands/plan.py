@@ -28,17 +28,13 @@ EXAMPLE = """example:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("problem", metavar="PROBLEM", help=".csv, .json, or - for standard input")
-    parser.add_argument(
-        "-o", "--output", metavar="PLAN.json", help="write it there (.json, or .csv with offsets)"
-    )
+    parser.add_argument("-o", "--output", metavar="PLAN.json", help="write it there (.json, or .csv with offsets)")
     parser.add_argument("--solver", default="auto", metavar="NAME", help="auto, cp-sat or greedy (default auto)")
     parser.add_argument("--time-limit", type=seconds, default=10.0, metavar="S", help="seconds (default 10)")
     parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
     parser.add_argument("--capacity", type=count, metavar="BYTES", help="no larger arena will do")
-    parser.add_argument(
-        "--reproducible", action="store_true", help="work decides, not the clock: one plan anywhere"
-    )
+    parser.add_argument("--reproducible", action="store_true", help="work decides, not the clock: one plan anywhere")
     parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
     objectives = ("peak", "copies", "weighted")
     parser.add_argument("--objective", default="peak", choices=objectives, help="what comes first (default peak)")
