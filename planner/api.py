@@ -204,13 +204,14 @@ class _Planner:
         return Plan(problems, results, (), frozenset(active))
 
     def _problems(self, ties: Collection[Colocation], required: bool = False) -> dict[int, Problem]:
-        needs = alignments(self.flow, ties, self.request.policy.min_part_alignment, required)
+        needs = alignments(self.flow, [*self.flow.ties, *ties], self.request.policy.min_part_alignment, required)
         arenas: dict[int, list[Buffer]] = {arena: [] for arena in self.request.reserved}
         for t in _placed(self.flow):
             arenas.setdefault(t.arena or 0, []).append(self._buffer(t, needs[t.id]))
         problems = {}
         chosen = set(ties)
-        wanted = [replace(c, required=required) for c in self.sharing.ties if c in chosen]
+        offered = [replace(c, required=required) for c in self.sharing.ties if c in chosen]
+        wanted = [*self.flow.ties, *offered]
         for arena, buffers in sorted(arenas.items()):
             if size := self.request.reserved.get(arena):
                 buffers.append(Buffer("(reserved)", size, -1, len(self.flow.ops) + 1, 1, 0))
@@ -221,7 +222,7 @@ class _Planner:
     def _buffer(self, t: Tensor, alignment: int) -> Buffer:
         """The storage request of a tensor that owns bytes."""
         start, end = self.flow.lifetimes[t.id]
-        return Buffer(t.id, t.size, start, end, alignment)
+        return Buffer(t.id, t.size, start, end, alignment, t.offset)
 
     def _bound_without(self) -> int:
         """The load bound of all arenas together without sharing, bytes."""

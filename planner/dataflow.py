@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from solvers.buffers import Colocation
+
 
 class Role(StrEnum):
     """What a tensor is to the program."""
@@ -64,6 +66,8 @@ class Tensor:
         It keeps its alignment and its size rounded up to it even inside another tensor (a delegate relies on it).
     base : str or None
         The tensor whose bytes it shows, if it is a view of all of them.
+    offset : int or None
+        Where it must lie, bytes; None if the plan may choose.
     """
 
     id: str
@@ -78,6 +82,7 @@ class Tensor:
     alignment: int = 16
     rigid: bool = False
     base: str | None = None
+    offset: int | None = None
 
     @property
     def size(self) -> int:
@@ -134,6 +139,10 @@ class Dataflow:
         Steps at which a tensor's memory is claimed earlier than its first write.
     held : sequence of str
         Tensors that must last to the end although nothing returns them.
+    kept : dict of str to int
+        Steps to which a tensor's bytes must last at least.
+    ties : sequence of Colocation
+        Where the program as it is already relies on tensors lying in others: required, never dropped.
     """
 
     ops: tuple[Op, ...]
@@ -141,6 +150,8 @@ class Dataflow:
     outputs: tuple[str, ...] = ()
     born: dict[str, int] = field(default_factory=dict)
     held: tuple[str, ...] = ()
+    kept: dict[str, int] = field(default_factory=dict)
+    ties: tuple[Colocation, ...] = ()
 
     def __init__(
         self,
@@ -149,12 +160,16 @@ class Dataflow:
         outputs: Sequence[str] = (),
         born: dict[str, int] | None = None,
         held: Sequence[str] = (),
+        kept: dict[str, int] | None = None,
+        ties: Sequence[Colocation] = (),
     ) -> None:
         object.__setattr__(self, "ops", tuple(ops))
         object.__setattr__(self, "tensors", tuple(tensors))
         object.__setattr__(self, "outputs", tuple(outputs))
         object.__setattr__(self, "born", dict(born or {}))
         object.__setattr__(self, "held", tuple(held))
+        object.__setattr__(self, "kept", dict(kept or {}))
+        object.__setattr__(self, "ties", tuple(ties))
         ids = [t.id for t in self.tensors]
         if len(set(ids)) != len(ids):
             raise ValueError("tensor ids of a dataflow must be unique")
@@ -187,7 +202,7 @@ class Dataflow:
     def holding_inputs(self) -> Dataflow:
         """The same program, with its planned inputs intact to the end."""
         held = [t.id for t in self.tensors if t.role is Role.INPUT]
-        return Dataflow(self.ops, self.tensors, self.outputs, self.born, held)
+        return Dataflow(self.ops, self.tensors, self.outputs, self.born, held, self.kept, self.ties)
 
     @cached_property
     def mutations(self) -> dict[str, list[int]]:
@@ -213,7 +228,7 @@ class Dataflow:
                 needed(t.id, -1)
             if t.role is Role.STATE:
                 needed(t.id, last)
-        for i, step in self.born.items():
+        for i, step in (*self.born.items(), *self.kept.items()):
             needed(i, step)
         for k, op in enumerate(self.ops):
             for i in (*op.reads, *op.writes, *op.mutates):

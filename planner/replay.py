@@ -66,7 +66,7 @@ class Trace:
     state: tuple[Ref, ...] = ()
 
 
-def replay(before: Trace, after: Trace) -> None:
+def replay(before: Trace, after: Trace, planned_before: bool = False) -> None:
     """Judge a rewritten and planned program.
 
     Parameters
@@ -75,13 +75,16 @@ def replay(before: Trace, after: Trace) -> None:
         The program as it was; its places are not looked at.
     after : Trace
         The program as it will run.
+    planned_before : bool
+        The program as it was is planned already, and rightly: it is run at its places, where tensors may show each
+        other's bytes.
 
     Raises
     ------
     ReplayError
         At the first read that would not see what it saw before.
     """
-    expected = _expect(before)
+    expected = _expect(before, Memory(0 if planned_before else None))
     refs = (r for step in after.steps for r in step.writes)
     for branch in range(max((len(r.places) for r in refs), default=1) or 1):
         _replay(before, after, expected, Memory(branch))
@@ -129,9 +132,8 @@ class _Expected:
     mutates: Sequence[tuple[list[Piece], list[Piece]]] = ()
 
 
-def _expect(before: Trace) -> dict[str, _Expected]:
-    """Run the program with every storage in private memory. The key "" holds the outputs and state at the end."""
-    memory = Memory()
+def _expect(before: Trace, memory: Memory) -> dict[str, _Expected]:
+    """Run the program in the given memory. The key "" holds the outputs and state at the end."""
     for ref in before.inputs:
         memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
     out: dict[str, _Expected] = {}

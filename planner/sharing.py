@@ -162,6 +162,8 @@ class _Refusals:
         self.least = policy.min_part_alignment
         self.special = self.outputs | self.apart_from_outputs | flow.mutated
         self.place: dict[str, tuple[_Island, int]] = {}
+        for c in flow.ties:
+            self._join(c, anyhow=True)
 
     def refuse(self, candidates: Iterable[Candidate]) -> dict[Colocation, str]:
         """The refused ties, with reasons."""
@@ -177,7 +179,7 @@ class _Refusals:
             return f"its place, {c.at} bytes into {c.whole!r}, is no multiple of {self.least}"
         return ""
 
-    def _join(self, c: Colocation) -> str:
+    def _join(self, c: Colocation, anyhow: bool = False) -> str:
         """Tie two islands together, unless something is wrong then: what is returned, else empty."""
         (one, at_whole), (other, at_part) = self._island(c.whole), self._island(c.part)
         shift = at_whole + c.at - at_part
@@ -186,7 +188,7 @@ class _Refusals:
         if len(one.members) < len(other.members):
             one, other, shift = other, one, -shift
         moved = {i: at + shift for i, at in other.members.items()}
-        if why := self._clash_between(one, other, moved):
+        if not anyhow and (why := self._clash_between(one, other, moved)):
             return why
         one.members |= moved
         one.special |= other.special

@@ -14,9 +14,9 @@ from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
-from planner.executorch import nodes
+from planner.executorch import moves, nodes
 from planner.executorch.in_place import tolerant_operands
-from planner.executorch.views import View, view_of
+from planner.executorch.views import view_of
 from planner.memory import Place, Ref, ReplayError
 from planner.replay import Move, Step, Trace
 
@@ -98,7 +98,7 @@ class _Tracer:
         writes = [] if in_place else self.refs(node)
         if not (reads or writes or mutates):
             return None
-        moved = self._moved(node, reads, writes)
+        moved = self._moved(node, reads)
         if moved is None and node.target is torch.ops.aten.copy_.default:
             moved = _write_back(node)
             if moved is not None:
@@ -109,24 +109,16 @@ class _Tracer:
             elementwise = ()
         return Step(node.name, tuple(reads), tuple(writes), tuple(mutates), moved, elementwise)
 
-    def _moved(self, node: Node, reads: Sequence[Ref], writes: Sequence[Ref]) -> tuple[Move, ...] | None:
+    def _moved(self, node: Node, reads: Sequence[Ref]) -> tuple[Move, ...] | None:
         """What a node copies, if that is all that it does and every result comes out of one piece."""
         if node.target is torch.ops.aten.cat.out:
-            return _concatenated(node)
+            parts = [s for n in nodes.leaves(node.args[0]) for s in nodes.specs_of(n)]
+            return moves.concatenated(parts, nodes.specs_of(node), nodes.integer_argument(node, 1, "dim", 0))
         view = view_of(node)
-        if view is None or len(nodes.specs_of(view.source)) != 1:
-            return None
-        (source,), outs = nodes.specs_of(view.source), nodes.specs_of(node)
-        if not _static([source, *outs]) or len(outs) != len(view.starts):
+        if view is None:
             return None
         read = [r.name for r in reads].index(view.source.name)
-        moves = []
-        for k, (out, start) in enumerate(zip(outs, view.starts, strict=True)):
-            at = _cut_from(source, out, view, start)
-            if at is None:
-                return None
-            moves.append(Move(read, at, k, 0, int(out.nbytes())))
-        return tuple(moves)
+        return moves.cut_out(view, nodes.specs_of(view.source), nodes.specs_of(node), read)
 
     def _control_flow(self, node: Node) -> Step:
         reads = tuple(r for n in nodes.operands(node) for r in self.refs(n))
@@ -190,42 +182,6 @@ def _place(spec: TensorSpec) -> Place | None:
     return None if spec.mem_id is None or spec.mem_offset is None else (int(spec.mem_id), int(spec.mem_offset))
 
 
-def _concatenated(node: Node) -> tuple[Move, ...] | None:
-    """What a concat moves, if its parts land in one piece each."""
-    (out,) = nodes.specs_of(node)
-    dim = nodes.integer_argument(node, 1, "dim", 0)
-    moves, along, total = [], 0, 0
-    if not _static([out, *(s for n in nodes.leaves(node.args[0]) for s in nodes.specs_of(n))]):
-        return None
-    for k, n in enumerate(nodes.leaves(node.args[0])):
-        (part,) = nodes.specs_of(n)
-        if part.nbytes() == 0:
-            continue
-        axis = dim % len(part.shape)
-        if part.dtype != out.dtype or not _same_strides(part, out, range(len(part.shape))):
-            return None
-        moves.append(Move(k, 0, 0, along * nodes.strides(out)[axis] * nodes.itemsize(out), int(part.nbytes())))
-        along += int(part.shape[axis])
-        total += int(part.nbytes())
-    return tuple(moves) if total == int(out.nbytes()) else None
-
-
-def _cut_from(source: TensorSpec, out: TensorSpec, view: View, start: int) -> int | None:
-    """Where in the source's bytes a result lies in one piece; None if it does not."""
-    if source.dtype != out.dtype:
-        return None
-    if out.nbytes() == 0:
-        return 0
-    if view.axis is None:
-        before = [(n, s) for n, s in zip(source.shape, nodes.strides(source), strict=True) if n != 1]
-        after = [(n, s) for n, s in zip(out.shape, nodes.strides(out), strict=True) if n != 1]
-        return 0 if before == after else None
-    lies_in = [d for d in range(len(source.shape)) if not (view.drops_axis and d == view.axis)]
-    if not _same_strides(out, source, lies_in):
-        return None
-    return start * nodes.strides(source)[view.axis] * nodes.itemsize(source)
-
-
 def _write_back(node: Node) -> tuple[Move, ...] | None:
     """What ``copy_`` moves, if the two tensors are laid out alike."""
     target, value = node.args[0], node.args[1]
@@ -240,17 +196,7 @@ def _alike(one: Node, other: Node) -> bool:
     specs = [*nodes.specs_of(one), *nodes.specs_of(other)]
     if len(specs) != 2 or specs[0].dtype != specs[1].dtype or list(specs[0].shape) != list(specs[1].shape):
         return False
-    return _static(specs) and nodes.strides(specs[0]) == nodes.strides(specs[1])
-
-
-def _same_strides(inner: TensorSpec, outer: TensorSpec, dimensions: Sequence[int]) -> bool:
-    """Are neighbours in ``inner`` neighbours in ``outer``? ``dimensions`` maps the dimensions of ``inner``."""
-    into = nodes.strides(outer)
-    return all(n == 1 or s == into[d] for n, s, d in zip(inner.shape, nodes.strides(inner), dimensions, strict=True))
-
-
-def _static(specs: Sequence[TensorSpec]) -> bool:
-    return all(s.is_static_shape_tensor for s in specs)
+    return moves.static(specs) and nodes.strides(specs[0]) == nodes.strides(specs[1])
 
 
 def _all_specs(module: GraphModule) -> Sequence[TensorSpec]:

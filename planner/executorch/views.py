@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -23,8 +23,8 @@ class View:
 
     Attributes
     ----------
-    source : Node
-        The operand that is copied.
+    source : Any
+        The operand that is copied: a node, or what else stands for a tensor.
     axis : int or None
         The dimension that is cut; None for a reshape, where only dimensions of extent 1 come or go.
     starts : tuple of int
@@ -33,7 +33,7 @@ class View:
         The results lack the dimension.
     """
 
-    source: Node
+    source: Any
     axis: int | None = None
     starts: tuple[int, ...] = (0,)
     drops_axis: bool = False
@@ -42,80 +42,97 @@ class View:
 def view_of(node: Node) -> View | None:
     """What a node copies, if that is all that it does; None else, or if an argument is not known at export."""
     target: Any = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    names = [a.name for a in target._schema.arguments]
+    given = [node.args[k] if k < len(node.args) else node.kwargs.get(name) for k, name in enumerate(names)]
+    return copied_by(target, given, lambda x: nodes.specs_of(x) if isinstance(x, Node) else [], nodes.specs_of(node))
+
+
+def copied_by(
+    target: Any, given: Sequence[Any], specs_of: Callable[[Any], list[TensorSpec]], outs: Sequence[TensorSpec]
+) -> View | None:
+    """What a call copies, if that is all that it does; None else, or if an argument is not known.
+
+    Parameters
+    ----------
+    target : OpOverload
+        An out overload.
+    given : sequence
+        Its arguments in the schema's order; None where not given.
+    specs_of : callable
+        The tensors that an argument stands for.
+    outs : sequence of TensorSpec
+        The results.
+    """
+    source = given[1 if target is aten.copy.out else 0] if given else None
+    before = specs_of(source)
+    if len(before) != 1:
+        return None
     if target in _RESHAPES:
-        position = 1 if target is aten.copy.out else 0
-        source = node.args[position] if position < len(node.args) else None
-        if not isinstance(source, Node) or not _keeps_order(node, source):
-            return None
-        return View(source)
+        return View(source) if len(outs) == 1 and _keeps_order(target, given, before[0], outs[0]) else None
+    shape = [int(n) for n in before[0].shape]
     cut = _CUTS.get(target)
-    if cut is None or not isinstance(source := node.args[0], Node):
-        return None
-    specs = nodes.specs_of(source)
-    if len(specs) != 1 or not specs[0].shape:
-        return None
-    return cut(node, source, [int(n) for n in specs[0].shape])
+    found = cut(given, shape) if cut is not None and shape else None
+    return None if found is None else View(source, *found)
 
 
-def _argument(node: Node, position: int, name: str, default: Any = None) -> Any:
-    return node.kwargs.get(name, node.args[position] if position < len(node.args) else default)
+Cut = tuple[int, tuple[int, ...], bool]  # axis, starts, drops_axis
 
 
-def _slice(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis, start, step = (_argument(node, k, name, d) for k, name, d in ((1, "dim", 0), (2, "start", 0), (4, "step", 1)))
+def _slice(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    _, axis, start, _, step = given[:5]
+    axis, step = axis or 0, 1 if step is None else step
     if step != 1 or not isinstance(axis, int) or not (start is None or isinstance(start, int)):
         return None
-    return View(source, axis % len(shape), (_index(start or 0, shape[axis]),))
+    return axis % len(shape), (_index(start or 0, shape[axis]),), False
 
 
-def _narrow(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis, start = _argument(node, 1, "dim"), _argument(node, 2, "start")
+def _narrow(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    _, axis, start = given[:3]
     if not isinstance(axis, int) or not isinstance(start, int):
         return None
-    return View(source, axis % len(shape), (_index(start, shape[axis]),))
+    return axis % len(shape), (_index(start, shape[axis]),), False
 
 
-def _select(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis, index = _argument(node, 1, "dim"), _argument(node, 2, "index")
+def _select(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    _, axis, index = given[:3]
     if not isinstance(axis, int) or not isinstance(index, int):
         return None
-    return View(source, axis % len(shape), (index % shape[axis],), drops_axis=True)
+    return axis % len(shape), (index % shape[axis],), True
 
 
-def _unbind(node: Node, source: Node, shape: list[int]) -> View | None:
-    axis = int(_argument(node, 1, "dim", 0)) % len(shape)
-    return View(source, axis, tuple(range(shape[axis])), drops_axis=True)
+def _unbind(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    axis = int(given[1] or 0) % len(shape)
+    return axis, tuple(range(shape[axis])), True
 
 
-def _split(node: Node, source: Node, shape: list[int]) -> View | None:
-    size, axis = _argument(node, 1, "split_size"), int(_argument(node, 2, "dim", 0)) % len(shape)
-    if not isinstance(size, int) or not shape[axis]:
+def _split(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    size, axis = given[1], int(given[2] or 0) % len(shape)
+    if not isinstance(size, int) or size < 1 or not shape[axis]:
         return None
-    return View(source, axis, tuple(range(0, shape[axis], size)))
+    return axis, tuple(range(0, shape[axis], size)), False
 
 
-def _split_with_sizes(node: Node, source: Node, shape: list[int]) -> View | None:
-    sizes = _argument(node, 1, "split_sizes", ())
-    axis = int(_argument(node, 2, "dim", 0)) % len(shape)
+def _split_with_sizes(given: Sequence[Any], shape: list[int]) -> Cut | None:
+    sizes, axis = given[1] or (), int(given[2] or 0) % len(shape)
     if not all(isinstance(n, int) for n in sizes):
         return None
-    return View(source, axis, tuple(accumulate(sizes, initial=0))[:-1])
+    return axis, tuple(accumulate(sizes, initial=0))[:-1], False
 
 
 def _index(start: int, extent: int) -> int:
     return min(max(start + extent if start < 0 else start, 0), extent)
 
 
-def _keeps_order(node: Node, source: Node) -> bool:
+def _keeps_order(target: Any, given: Sequence[Any], before: TensorSpec, out: TensorSpec) -> bool:
     """Is the result the operand's elements in the same logical order, but for dimensions of extent 1?"""
-    (out,), before = nodes.specs_of(node), nodes.specs_of(source)
-    if len(before) != 1 or before[0].dtype != out.dtype or _real_extents(before[0]) != _real_extents(out):
+    if before.dtype != out.dtype or _real_extents(before) != _real_extents(out):
         return False
-    if node.target is not aten.permute_copy.out:
+    if target is not aten.permute_copy.out:
         return True
-    rank = len(before[0].shape)
-    order = _argument(node, 1, "dims", ())
-    real = [d % rank for d in order if int(before[0].shape[d]) != 1]
+    rank = len(before.shape)
+    real = [d % rank for d in given[1] or () if int(before.shape[d]) != 1]
     return real == sorted(real)
 
 
@@ -142,7 +159,7 @@ _RESHAPES = frozenset(
     }
 )
 
-_CUTS: dict[Any, Callable[[Node, Node, list[int]], View | None]] = {
+_CUTS: dict[Any, Callable[[Sequence[Any], list[int]], Cut | None]] = {
     aten.narrow_copy.out: _narrow,
     aten.select_copy.int_out: _select,
     aten.slice_copy.Tensor_out: _slice,
