@@ -25,6 +25,12 @@ def improve(shape: Shape) -> None:
         _Exact(shape, k).run()
 
 
+def improve_natively(shape: Shape) -> None:
+    """Search by the native core alone, where it is built."""
+    for k in range(len(shape.tasks)):
+        _Exact(shape, k).run_native()
+
+
 def improve_by_cp_sat(shape: Shape) -> None:
     """Search by CP-SAT alone, also where greedy met the bound."""
     for k in range(len(shape.tasks)):
@@ -77,6 +83,11 @@ class _Exact:
             if spent >= due and not self.finished:
                 self._ask_cp_sat(spent * (1 - NATIVE_SHARE))
                 due = 2 * spent
+
+    def run_native(self) -> None:
+        """The race without CP-SAT."""
+        while self.task.instance is not None and not self.finished:
+            self._round([])
 
     def _ask_cp_sat(self, seconds: float) -> None:
         """Beside the race, or, where the native core cannot prove that there is no plan, with all workers."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from solvers.choosing import Chooser, Search
 from solvers.deadline import Clock
-from solvers.exact import improve, improve_by_cp_sat
+from solvers.exact import improve, improve_by_cp_sat, improve_natively
 from solvers.problem import Problem
 from solvers.result import Result
 from solvers.run import Options, Run
@@ -66,9 +66,13 @@ def _cp_sat(run: Run) -> Result:
     return _solve(run, improve_by_cp_sat, always=True)
 
 
+def _native(run: Run) -> Result:
+    return _solve(run, improve_natively)
+
+
 def _greedy(run: Run) -> Result:
     return _solve(run, None)
 
 
-SOLVERS: dict[str, Callable[[Run], Result]] = {"auto": _auto, "cp-sat": _cp_sat, "greedy": _greedy}
-"""Every solver by name, best first; all obey one contract: a verified plan, the best in hand when time is up."""
+SOLVERS: dict[str, Callable[[Run], Result]] = {"auto": _auto, "cp-sat": _cp_sat, "native": _native, "greedy": _greedy}
+"""Every solver by name; all obey one contract: a verified plan, the best in hand when time is up."""

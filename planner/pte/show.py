@@ -1,0 +1,128 @@
+"""What holds the peak of the plans in a ``.pte``, and what other plans would need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner import api
+from planner.dataflow import Dataflow, Role
+from planner.memory_map import Panel
+from planner.pte.accesses import Kept
+from planner.pte.file import ProgramFile
+from planner.pte.method import Method
+from planner.remedies import remedies
+from planner.report import PeakReport, heaviest_step, holders_of, load_without
+from planner.sharing import Policy
+from solvers.problem import Problem
+from solvers.result import Solution
+from solvers.run import Options
+from solvers.search import solve
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One method.
+
+    Attributes
+    ----------
+    name : str
+    kept : str
+        Why it could not be read; empty if it was.
+    arenas : tuple of int
+        Bytes, by mem_id, as in the file.
+    reports : tuple of PeakReport
+        One per arena that holds anything.
+    panels : tuple of Panel
+        The plan in the file and the best one, for each arena.
+    """
+
+    name: str
+    kept: str
+    arenas: tuple[int, ...]
+    reports: tuple[PeakReport, ...] = ()
+    panels: tuple[Panel, ...] = ()
+
+
+def show(file: ProgramFile, options: Options) -> list[Shown]:
+    """Look at every method of a program.
+
+    Parameters
+    ----------
+    file : ProgramFile
+    options : Options
+        Of the search for the best plan.
+    """
+    out = []
+    for plan in file.program.execution_plan:
+        arenas = tuple(int(n) for n in plan.non_const_buffer_sizes)
+        try:
+            out.append(_Method(Method(file, plan), arenas, options).shown())
+        except Kept as why:
+            out.append(Shown(plan.name, str(why), arenas))
+    return out
+
+
+class _Method:
+    def __init__(self, method: Method, arenas: tuple[int, ...], options: Options) -> None:
+        self.method = method
+        self.arenas = arenas
+        self.options = options
+        self.flow: Dataflow = method.flow()
+        self.why = {t.id: _why(self.flow, t.id) for t in self.flow.tensors}
+        self.steps = {k: op.name for k, op in enumerate(self.flow.ops)}
+
+    def shown(self) -> Shown:
+        whole = api.plan(self.flow, api.Request(Policy(frozenset()), options=replace(self.options, time_limit=0.0)))
+        best = api.plan(self.flow, api.Request(options=self.options))
+        reports, panels = [], []
+        for arena, problem in sorted(whole.problems.items()):
+            if problem.buffers:
+                found = self._arena(arena, problem, best)
+                reports.append(found[0])
+                panels += found[1]
+        return Shown(self.method.plan.name, "", self.arenas, tuple(reports), tuple(panels))
+
+    def _arena(self, arena: int, problem: Problem, best: api.Plan) -> tuple[PeakReport, list[Panel]]:
+        """``problem`` is the arena's without any sharing that the file does not have already."""
+        active = tuple(range(len(problem.colocations)))
+        step, load = heaviest_step(problem.groups(active))
+        holders = holders_of(problem, active, step, self.why)
+        result = best.results[arena]
+        greedy = solve(problem, "greedy", replace(self.options, progress=None))
+        alive = {h.id: h.nbytes for h in holders}
+        plans = {
+            "first-fit greedy, sharing as in the file": (greedy.peak or 0, str(greedy.status)),
+            "best found, concats and views in place, results on operands": (result.peak or 0, str(result.status)),
+        }
+        said = remedies(self.flow, best.decisions, alive, step, lambda ids: load_without(problem, active, ids))
+        title = f"method {self.method.plan.name!r}, arena {arena}"
+        op = self.steps.get(step, "the start" if step < 0 else "the end")
+        size = self.arenas[arena]
+        report = PeakReport(title, size, step, op, load, holders, result.lower_bound, plans, said)
+        panels = [Panel(f"{title}, as in the file", problem, self._as_in_the_file(problem), None, self.steps)]
+        if result.solution is not None:
+            panels.append(
+                Panel(f"{title}, best", best.problems[arena], result.solution, result.lower_bound, self.steps)
+            )
+        return report, panels
+
+    def _as_in_the_file(self, problem: Problem) -> Solution:
+        active = tuple(range(len(problem.colocations)))
+        return Solution({b.id: self.method.offsets[b.id] for b in problem.buffers}, active)
+
+
+def _why(flow: Dataflow, i: str) -> str:
+    """Why a tensor is alive, from its birth to its last need."""
+    t = flow.by_id[i]
+    if i not in flow.lifetimes:
+        return ""
+    start, end = flow.lifetimes[i]
+    writer = flow.writer.get(i)
+    born = {Role.INPUT: "an input", Role.STATE: "state: it lives throughout", Role.CONSTANT: "a constant"}.get(
+        t.role, f"by {writer.target} in step {start}" if writer else f"from step {start}"
+    )
+    if t.role is Role.STATE:
+        return born
+    readers = [op.name for op in flow.ops[max(0, end - 1) : end]]
+    until = "returned" if end > len(flow.ops) else f"until step {end - 1}, {readers[0]}" if readers else "never used"
+    return f"{born}, {until}"
