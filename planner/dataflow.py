@@ -139,8 +139,6 @@ class Dataflow:
         Steps at which a tensor's memory is claimed earlier than its first write.
     held : sequence of str
         Tensors that must last to the end although nothing returns them.
-    kept : dict of str to int
-        Steps to which a tensor's bytes must last at least.
     ties : sequence of Colocation
         Where the program as it is already relies on tensors lying in others: required, never dropped.
     """
@@ -150,7 +148,6 @@ class Dataflow:
     outputs: tuple[str, ...] = ()
     born: dict[str, int] = field(default_factory=dict)
     held: tuple[str, ...] = ()
-    kept: dict[str, int] = field(default_factory=dict)
     ties: tuple[Colocation, ...] = ()
 
     def __init__(
@@ -160,7 +157,6 @@ class Dataflow:
         outputs: Sequence[str] = (),
         born: dict[str, int] | None = None,
         held: Sequence[str] = (),
-        kept: dict[str, int] | None = None,
         ties: Sequence[Colocation] = (),
     ) -> None:
         object.__setattr__(self, "ops", tuple(ops))
@@ -168,7 +164,6 @@ class Dataflow:
         object.__setattr__(self, "outputs", tuple(outputs))
         object.__setattr__(self, "born", dict(born or {}))
         object.__setattr__(self, "held", tuple(held))
-        object.__setattr__(self, "kept", dict(kept or {}))
         object.__setattr__(self, "ties", tuple(ties))
         ids = [t.id for t in self.tensors]
         if len(set(ids)) != len(ids):
@@ -202,7 +197,7 @@ class Dataflow:
     def holding_inputs(self) -> Dataflow:
         """The same program, with its planned inputs intact to the end."""
         held = [t.id for t in self.tensors if t.role is Role.INPUT]
-        return Dataflow(self.ops, self.tensors, self.outputs, self.born, held, self.kept, self.ties)
+        return Dataflow(self.ops, self.tensors, self.outputs, self.born, held, self.ties)
 
     @cached_property
     def mutations(self) -> dict[str, list[int]]:
@@ -228,7 +223,7 @@ class Dataflow:
                 needed(t.id, -1)
             if t.role is Role.STATE:
                 needed(t.id, last)
-        for i, step in (*self.born.items(), *self.kept.items()):
+        for i, step in self.born.items():
             needed(i, step)
         for k, op in enumerate(self.ops):
             for i in (*op.reads, *op.writes, *op.mutates):

@@ -12,6 +12,9 @@ from planner.sharing import Decision, Outcome
 LEAST_SHARE = 0.05
 """What takes less of the peak is not worth a word."""
 
+LEAST_GAIN = 0.99
+"""Nor what leaves more of it."""
+
 
 def remedies(
     flow: Dataflow,
@@ -63,11 +66,14 @@ def _weights(
     if not made:
         return []
     every = {i for i in folded if i in flow.writer}
+    left = load_without(every)
+    if left >= LEAST_GAIN * peak:
+        return []
     words = ", ".join(f"{i} ({large[i]:,} bytes, by {flow.writer[i].target})" for i in made)
     return [
         f"computed from weights alone, at every run: {words}. Fold them before `to_edge`: "
-        "`constant_prop_pass` of executorch.exir.passes.constant_prop_pass on the exported program, or a model that "
-        f"holds them so. The load falls from {peak:,} to {load_without(every):,} bytes"
+        "`to_edge(constant_prop_pass(exported.run_decompositions()))`, with the pass from "
+        f"executorch.exir.passes.constant_prop_pass. The load falls from {peak:,} to {left:,} bytes"
     ]
 
 
@@ -105,7 +111,7 @@ def _write_backs(flow: Dataflow, large: dict[str, int], step: int) -> list[str]:
             continue
         waiting = [i for i in op.reads if flow.root(i).id in large and _last_use(flow, i) == k]
         out += [
-            f"{i} ({large[flow.root(i).id]:,} bytes) waits for its write-back into {op.mutates[0]} in step {k}. "
+            f"{i} ({large[flow.root(i).id]:,} bytes) waits for its write-back into {op.mutates[0]} in {op.name}. "
             "Export with `arena_planning_pass`, which copies it back where it is born"
             for i in waiting
         ]
@@ -131,13 +137,19 @@ def _callers(
     )
     for what, option, ids in kinds:
         here = [i for i in ids if i in large and flow.by_id[i].role in (Role.INPUT, Role.VALUE)]
-        if here:
+        left = load_without(ids) if here else peak
+        if left < LEAST_GAIN * peak:
             words = ", ".join(
                 f"{i} ({large[i]:,} bytes, to step {flow.lifetimes[flow.root(i).id][1] - 1})"
                 for i in dict.fromkeys(here)
             )
             out.append(
                 f"{what}s in the arena: {words}. With `{option}=False` the caller's memory is used for them. "
-                f"The load falls from {peak:,} to {load_without(ids):,} bytes"
+                f"The load falls from {peak:,} to {left:,} bytes"
             )
     return out
+
+
+def _until(flow: Dataflow, i: str) -> str:
+    end = flow.lifetimes[flow.root(i).id][1]
+    return "to the end" if end > len(flow.ops) else f"until {flow.ops[end - 1].name}" if end > 0 else "never used"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solvers.groups import Group, Segment
@@ -99,7 +99,9 @@ def load_without(problem: Problem, active: Sequence[int], ids: Collection[str]) 
     return heaviest_step(kept)[1]
 
 
-def holders_of(problem: Problem, active: Sequence[int], step: int, why: Mapping[str, str]) -> tuple[Holder, ...]:
+def holders_of(
+    problem: Problem, active: Sequence[int], step: int, why: Callable[[str, int], str] | None = None
+) -> tuple[Holder, ...]:
     """The buffers whose bytes are needed in a step, largest first.
 
     Parameters
@@ -108,8 +110,9 @@ def holders_of(problem: Problem, active: Sequence[int], step: int, why: Mapping[
     active : sequence of int
         Indices of the active colocations.
     step : int
-    why : dict of str to str
-        By id, why a buffer is alive; else its lifetime is said.
+    why : callable, optional
+        Says why a buffer is alive, given its id and the step before which its bytes are last needed; else its lifetime
+        is said.
     """
     needed: dict[str, int] = defaultdict(int)
     ends: dict[str, int] = {}
@@ -117,7 +120,8 @@ def holders_of(problem: Problem, active: Sequence[int], step: int, why: Mapping[
         if s.start <= step < s.end:
             needed[s.writer] += s.high - s.low
             ends[s.writer] = max(ends.get(s.writer, s.end), s.end)
-    made = (Holder(i, n, why.get(i) or _lifetime(problem, i, ends[i])) for i, n in needed.items())
+    said = why or (lambda i, end: _lifetime(problem, i, end))
+    made = (Holder(i, n, said(i, ends[i])) for i, n in needed.items())
     return tuple(sorted(made, key=lambda h: (-h.nbytes, h.id)))
 
 
@@ -151,5 +155,5 @@ def report_problem(
     peak = max((solution.offsets[b.id] + b.size for b in problem.buffers), default=0)
     plans = {name: (r.peak or 0, str(r.status)) for name, r in results.items()}
     bound = max((r.lower_bound for r in results.values()), default=load) if bound is None else bound
-    holders = holders_of(problem, solution.active, step, {})
+    holders = holders_of(problem, solution.active, step)
     return PeakReport(title, peak, step, "", load, holders, bound, plans)

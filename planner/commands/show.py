@@ -121,9 +121,9 @@ def print_report(report: Any, most: int | None, source: str) -> None:
 
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     console.print(Text(f"{report.title}: {report.peak:,} bytes. {verdict(report, source)}", style="bold"))
-    op = f" ({report.op})" if report.op else ""
+    where = report.op or f"step {report.step}"
     holes = f"; {report.holes:,} bytes of the arena are not used then" if report.holes > 0 else ""
-    console.print(Text(f"Most is needed in step {report.step}{op}: {report.load:,} bytes{holes}."))
+    console.print(Text(f"Most is needed in {where}: {report.load:,} bytes{holes}."))
     table = Table("buffer", "bytes", "share", "why it is alive")
     for h in report.holders[:most]:
         share = f"{h.nbytes / report.peak:.1%}" if report.peak else ""

@@ -228,11 +228,14 @@ class Method:
 
 
 class _Flow:
+    """What a tensor shows that others wrote gets an op of its own, without an instruction: the `showing` op stands
+    behind the last of the writes, so that the tensor is born there and the others last to it."""
+
     def __init__(self, method: Method, opaque: Collection[str]) -> None:
         self.method = method
         self.opaque = opaque
-        self.born: dict[str, int] = {}
-        self.kept: dict[str, int] = {}
+        self.showing: dict[int, list[Op]] = defaultdict(list)  # by the step of the last write
+        self.born: dict[str, int] = {}  # pieces without such an op
         self.ties: dict[Colocation, None] = {}
         self.pieces: dict[tuple[str, int, int], str] = {}
         self.extra: list[dataflow.Tensor] = []
@@ -252,9 +255,14 @@ class _Flow:
         by_place = {at: name for name, at in self.place.items()}
         tensors = [self._tensor(i, by_place) for i in sorted(accessed)]
         self._find_ties()
-        ops = [self._op(a) for a in m.accesses]
+        ops = list(self.showing[-1])
+        step = {-1: -1}
+        for k, a in enumerate(m.accesses):
+            step[k] = len(ops)
+            ops += [self._op(a), *self.showing[k]]
+        born = {i: step[k] for i, k in self.born.items()}
         outputs = [m.labels[i] for i in m.tensors(m.plan.outputs)]
-        return Dataflow(ops, [*self.extra, *tensors], outputs, self.born, (), self.kept, list(self.ties))
+        return Dataflow(ops, [*self.extra, *tensors], outputs, born, (), list(self.ties))
 
     def _tensor(self, i: int, regions: Mapping[tuple[int, int, int], str]) -> dataflow.Tensor:
         m, spec = self.method, self.method.specs[i]
@@ -286,7 +294,7 @@ class _Flow:
         )
 
     def _find_ties(self) -> None:
-        """What a tensor shows that another wrote is a tie between the two, and they must live to see each other."""
+        """What a tensor shows that another wrote is a tie between the two."""
         m = self.method
         writes: dict[str, list[int]] = defaultdict(list)
         for name in [*(r.name for r in m.regions), *(m.labels[i] for i in m.tensors(m.plan.inputs))]:
@@ -294,41 +302,45 @@ class _Flow:
         for step, a in enumerate(m.accesses):
             for i in (*a.writes, *a.mutates):
                 writes[m.labels[i]].append(step)
+        seen: set[str] = set()
         for name, pieces, step in m.shown(m.regions):
-            others = [p for p in pieces if p.value not in (None, name)]
-            last = {str(p.value): max(k for k in writes[str(p.value)] if k < step) for p in others}
-            if not writes[name] and others:
-                self.born.setdefault(name, max(last.values()) + 1)
-            start = self.born.get(name, min(writes[name], default=step))
-            for p in others:
-                other = str(p.value)
-                if last[other] < start:  # then it lives at least until the other begins
-                    self.kept[other] = max(self.kept.get(other, -1), start - 1)
-                self._tie(name, other, p, max(start, last[other]))
+            others = {p: str(p.value) for p in pieces if p.value not in (None, name)}
+            last = {other: max(k for k in writes[other] if k < step) for other in others.values()}
+            own = any(k < step for k in writes[name]) or name in seen or name in self.base
+            made = [self._tie(name, other, p, last[other]) for p, other in others.items()]
+            if others and not own:
+                seen.add(name)
+                at = max(last.values())
+                new = tuple(dict.fromkeys([name, *filter(None, made)]))
+                self.showing[at].append(Op(f"show {name}", OpKind.OPAQUE, tuple(last), new, target="a view"))
+                self.born = {i: k for i, k in self.born.items() if i not in new}
 
-    def _tie(self, name: str, other: str, p: Piece, step: int) -> None:
-        """Bytes ``p`` of ``name`` are bytes of ``other`` from a step on."""
+    def _tie(self, name: str, other: str, p: Piece, step: int) -> str:
+        """Bytes ``p`` of ``name`` are bytes of ``other``, written in a step. Returns the piece that stands for them, if
+        it takes one."""
         name, other = self.base.get(name, name), self.base.get(other, other)
         if name == other or Colocation(other, name, 0) in self.ties:
-            return
+            return ""
         _, low, high = self.place[name]
         _, other_low, other_high = self.place[other]
         if other_low <= low and high <= other_high:
             self.ties[Colocation(name, other, low - other_low)] = None
-        elif low <= other_low and other_high <= high:
+            return ""
+        if low <= other_low and other_high <= high:
             self.ties[Colocation(other, name, other_low - low)] = None
-        else:  # part of one is part of the other
-            piece = self._piece(other, low + p.low, low + p.high)
-            self.born[piece] = min(self.born.get(piece, step), step)
-            self.ties[Colocation(piece, other, low + p.low - other_low)] = None
-            self.ties[Colocation(piece, name, p.low)] = None
+            return ""
+        piece = self._piece(other, low + p.low, low + p.high)
+        self.born.setdefault(piece, step)
+        self.ties[Colocation(piece, other, low + p.low - other_low)] = None
+        self.ties[Colocation(piece, name, p.low)] = None
+        return piece
 
     def _piece(self, of: str, low: int, high: int) -> str:
+        """The tensor for bytes of another, by address."""
         key = (of, low, high)
         if key not in self.pieces:
-            arena = self.place[of][0]
-            name = f"bytes {low - self.place[of][1]} to {high - self.place[of][1]} of {of}"
-            self.pieces[key] = name
+            arena, start, _ = self.place[of]
+            name = self.pieces[key] = f"bytes {low - start} to {high - start} of {of}"
             self.place[name] = (arena, low, high)
             size = high - low
             self.extra.append(dataflow.Tensor(name, size, "uint8", 1, (size,), (0,), arena=arena, alignment=1))

@@ -68,8 +68,11 @@ class _Method:
         self.arenas = arenas
         self.options = options
         self.flow: Dataflow = method.flow()
-        self.why = {t.id: _why(self.flow, t.id) for t in self.flow.tensors}
-        self.steps = {k: op.name for k, op in enumerate(self.flow.ops)}
+        numbers = {name: k for k, name in method.names.items()}
+        self.steps = {
+            k: f"{op.name}, instruction {numbers[op.name]}" if op.name in numbers else op.name
+            for k, op in enumerate(self.flow.ops)
+        }
 
     def shown(self) -> Shown:
         whole = api.plan(self.flow, api.Request(Policy(frozenset()), options=replace(self.options, time_limit=0.0)))
@@ -86,7 +89,7 @@ class _Method:
         """``problem`` is the arena's without any sharing that the file does not have already."""
         active = tuple(range(len(problem.colocations)))
         step, load = heaviest_step(problem.groups(active))
-        holders = holders_of(problem, active, step, self.why)
+        holders = holders_of(problem, active, step, self._why)
         result = best.results[arena]
         greedy = solve(problem, "greedy", replace(self.options, progress=None))
         alive = {h.id: h.nbytes for h in holders}
@@ -110,19 +113,17 @@ class _Method:
         active = tuple(range(len(problem.colocations)))
         return Solution({b.id: self.method.offsets[b.id] for b in problem.buffers}, active)
 
-
-def _why(flow: Dataflow, i: str) -> str:
-    """Why a tensor is alive, from its birth to its last need."""
-    t = flow.by_id[i]
-    if i not in flow.lifetimes:
-        return ""
-    start, end = flow.lifetimes[i]
-    writer = flow.writer.get(i)
-    born = {Role.INPUT: "an input", Role.STATE: "state: it lives throughout", Role.CONSTANT: "a constant"}.get(
-        t.role, f"by {writer.target} in step {start}" if writer else f"from step {start}"
-    )
-    if t.role is Role.STATE:
-        return born
-    readers = [op.name for op in flow.ops[max(0, end - 1) : end]]
-    until = "returned" if end > len(flow.ops) else f"until step {end - 1}, {readers[0]}" if readers else "never used"
-    return f"{born}, {until}"
+    def _why(self, i: str, end: int) -> str:
+        """Why a tensor is alive, from its birth to the last need of its bytes, by whatever shows them."""
+        flow = self.flow
+        t, own = flow.by_id[i], flow.lifetimes[i][1]
+        if t.role is Role.STATE:
+            return "state: it lives throughout"
+        writer = flow.writer.get(i)
+        born = "an input" if t.role is Role.INPUT else f"by {writer.target}" if writer else "a part"
+        if end > len(flow.ops):
+            return f"{born}, returned"
+        if end < 1:
+            return f"{born}, never used"
+        through = " through a view" if end > own else ""
+        return f"{born}, until {flow.ops[end - 1].name}{through}"

@@ -15,8 +15,12 @@ from executorch.exir import to_edge
 from executorch.exir.passes import MemoryPlanningPass
 from torch import Tensor
 
+from planner.api import Request
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import ProgramFacts, facts_of, near, run_program, same_bits, to_program
+from planner.pte.file import parse_pte
+from planner.pte.replan import checked_bytes, replan
+from solvers.run import Options
 from tests.executorch.random_graphs import RandomGraph, random_graph
 
 STOCK_OPTIONS = {
@@ -132,11 +136,26 @@ def _check(seed: int, graph: RandomGraph, both: dict[str, Any], ours: dict[str, 
             raise AssertionError(f"run {k} differs from eager ({beside}): {differences(own, wanted)}")
         if stock_right and not same_bits(stock, own):
             raise AssertionError(f"run {k} differs from stock: {differences(own, stock)}")
+    _check_replan(bytes(programs[0].buffer), graph, stock_runs, stock_right)
     facts = [facts_of(p) for p in programs]
     free = not any(ours.get(k) for k in MAY_COST_BYTES)
     if facts[1].arena > facts[0].arena and free and not graph.branches:
         raise AssertionError(f"the arena has {facts[1].arena} bytes, stock's {facts[0].arena}")
     return Outcome(seed, ours, facts[0], facts[1], stock_right, graph.exact, graph.branches, ops_of(edge))
+
+
+def _check_replan(pte: bytes, graph: RandomGraph, stock_runs: list[list[Tensor]], stock_right: bool) -> None:
+    """Stock's program, replanned, does what it did, and needs no more."""
+    options = Options(time_limit=5, workers=1, reproducible=True)
+    made, (report,) = replan(parse_pte(pte, "stock"), Request(options=options))
+    if any("refused" in note for note in report.notes):
+        raise AssertionError(f"replan gave something up: {report.notes}")
+    if any(new > old for new, old in zip(report.after.arenas, report.before.arenas, strict=True)):
+        raise AssertionError(f"replanned, the arena has {report.after.total} bytes, stock's {report.before.total}")
+    runs = run(checked_bytes(made, "replanned"), graph)
+    for k, (own, stock, wanted) in enumerate(zip(runs, stock_runs, graph.wanted, strict=True)):
+        if not same_bits(own, stock) and (stock_right or not like_eager(graph, own, wanted)):
+            raise AssertionError(f"replanned, run {k} differs from stock: {differences(own, stock)}")
 
 
 def stock_pass(options: dict[str, Any]) -> MemoryPlanningPass:
