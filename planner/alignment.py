@@ -29,9 +29,10 @@ def alignments(
         These ties will all be active. Else some of them may be, and a tensor needs no more than under any choice.
     """
     needs = {t.id: t.alignment for t in flow.tensors}
-    relaxed = _reached(flow, ties)
+    every = [*flow.ties, *ties]
+    relaxed = _reached(flow, every) if ties else set()
     if chosen:
-        relaxed |= _beside_an_anchor(flow, ties, relaxed)
+        relaxed |= _beside_an_anchor(flow, every, relaxed)
     needs |= {i: flow.by_id[i].itemsize for i in relaxed if not flow.by_id[i].rigid}
     parts = {c.part for c in ties if c.kind is Kind.SAME} if chosen else set()
     return needs | {i: math.lcm(needs[i], min_part_alignment) for i in parts}

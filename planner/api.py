@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.alignment import alignments
+from planner.bank_plan import in_banks, solve_in_banks
 from planner.dataflow import Dataflow, Tensor
 from planner.sharing import Decision, Policy, Sharing, decide, find_sharing
+from solvers.banks import Bank, Excess
 from solvers.bounds import load_bound
 from solvers.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.deadline import Deadline
@@ -32,6 +34,15 @@ class PlanningError(Exception):
     """No plan that the judges accept, or none within the capacity."""
 
 
+class BanksExceeded(PlanningError):
+    """The banks do not hold the tensors: the message has the bytes required, available and in excess, and the tensors
+    to blame. ``excess`` has them as numbers, where they are known."""
+
+    def __init__(self, message: str, excess: Excess | None = None) -> None:
+        super().__init__(message)
+        self.excess = excess
+
+
 @dataclass(frozen=True)
 class Plan:
     """Where every tensor goes.
@@ -48,6 +59,8 @@ class Plan:
         What was given up and why, in order.
     wall_time : float
         Seconds.
+    best_assignment : bool
+        With banks: no plan has more weight in faster banks, whatever is shared.
     """
 
     problems: Mapping[int, Problem]
@@ -56,6 +69,7 @@ class Plan:
     active: frozenset[Colocation] = frozenset()
     fallbacks: tuple[str, ...] = ()
     wall_time: float = 0.0
+    best_assignment: bool = True
 
     @property
     def peaks(self) -> dict[int, int]:
@@ -69,8 +83,8 @@ class Plan:
 
     @property
     def status(self) -> Status:
-        """Optimal if each arena is."""
-        proven = all(r.status is Status.OPTIMAL for r in self.results.values())
+        """Optimal if each arena is, and no assignment to banks is better."""
+        proven = self.best_assignment and all(r.status is Status.OPTIMAL for r in self.results.values())
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
     @property
@@ -108,11 +122,24 @@ class Request:
         By arena, bytes at its bottom that belong to someone else.
     options : Options
         Of the solver.
+    banks : tuple of Bank
+        Memories of the target, the fastest first, for the tensors of arena 0; those whose arena is a bank's mem_id are
+        pinned to it. None: every arena is as large as it must be.
+
+    Raises
+    ------
+    ValueError
+        If there are banks and reserved bytes.
     """
 
     policy: Policy = field(default_factory=Policy)
     reserved: Mapping[int, int] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
+    banks: tuple[Bank, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.banks and self.reserved:
+            raise ValueError("banks do not go with reserved bytes: reserve them by smaller banks")
 
 
 def plan(flow: Dataflow, request: Request | None = None) -> Plan:
@@ -131,27 +158,44 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
     Raises
     ------
     PlanningError
-        If an arena has no plan, which only pinned or reserved bytes can cause.
+        If an arena has no plan, which only pinned or reserved bytes can cause; `BanksExceeded` if the banks are too
+        small.
     """
-    request = request or Request()
-    if request.policy.preserve_inputs or request.policy.feedback_safe:
-        flow = flow.holding_inputs()
-    deadline = Deadline(request.options.time_limit, request.options.clock())
-    return _Planner(flow, request, find_sharing(flow, request.policy), deadline).plan()
+    return Planner(flow, request or Request()).run()
 
 
-class _Planner:
-    def __init__(self, flow: Dataflow, request: Request, sharing: Sharing, deadline: Deadline) -> None:
-        self.flow = flow
+class Planner:
+    """What `plan` does, for who must know what there is to choose from (`planner.lock`).
+
+    Parameters
+    ----------
+    flow : Dataflow
+    request : Request
+
+    Attributes
+    ----------
+    flow : Dataflow
+        With inputs that last as long as the policy asks.
+    sharing : Sharing
+        Its ties are those to choose from.
+    """
+
+    def __init__(self, flow: Dataflow, request: Request) -> None:
+        self.deadline = Deadline(request.options.time_limit, request.options.clock())
+        holding = request.policy.preserve_inputs or request.policy.feedback_safe
+        self.flow = flow.holding_inputs() if holding else flow
         self.request = request
-        self.sharing = sharing
-        self.deadline = deadline
+        self.sharing: Sharing = find_sharing(self.flow, request.policy)
+
+    def run(self) -> Plan:
+        """See `plan`."""
+        return self.plan_in_banks() if self.request.banks else self.plan()
 
     def plan(self) -> Plan:
         """What the objective asks; if that is the smallest arena, never larger than without sharing."""
         ties = self.sharing.ties
         if not ties:
-            return self._finished(self._solve(()), {})
+            return self.finished(self._solve(()))
         free = self._solve(ties, share=0.5)
         bounds = {arena: r.lower_bound for arena, r in free.results.items()}
         best = self._exactly_aligned(free, bounds)
@@ -160,10 +204,28 @@ class _Planner:
                 if best.status is not Status.OPTIMAL and (fewer or best.total > self._bound_without()):
                     other = self._exactly_aligned(self._solve(fewer, share=0.5), bounds)
                     best = min(best, _with_bounds(other, bounds), key=lambda p: p.total)
-        made = self._finished(best, self._why_inactive(best.active))
+        made = self.finished(best)
         if best.active or best is free:
             return made
         return replace(made, fallbacks=(f"no sharing: with it the arena would be larger than {best.total} bytes",))
+
+    def plan_in_banks(self) -> Plan:
+        """As without banks; then the tensors go to banks, with the ties of that plan or fewer."""
+        whole, self.deadline = self.deadline, self.deadline.part(0.4)
+        made, self.deadline = self.plan(), whole
+        banks, ties, options = self.request.banks, self.sharing.ties, self.request.options
+        result, active = solve_in_banks(self.flow, banks, self.problems, ties, made.active, options, whole)
+        if result.solution is None:
+            why = result.excess or f"{result.status}, pinned tensors overlap in every bank"
+            raise BanksExceeded(f"the banks do not hold the tensors: {why}", result.excess)
+        others = {arena: p for arena, p in made.problems.items() if not in_banks(arena, banks)}
+        ids = {b.id for p in others.values() for b in p.buffers}
+        active |= {c for c in made.active if c.part in ids}
+        mem_ids = [b.mem_id for b in banks]
+        problems = others | dict(zip(mem_ids, result.problems, strict=True))
+        results = {arena: made.results[arena] for arena in others} | dict(zip(mem_ids, result.results, strict=True))
+        best = result.best_assignment
+        return self.finished(Plan(problems, results, (), active, best_assignment=best))
 
     def _fewer(self, misaligned: bool) -> Iterator[list[Colocation]]:
         """Fewer ties to choose from: none at odd places, none but hand-offs, none."""
@@ -173,7 +235,9 @@ class _Planner:
             yield [c for c in ties if c.kind is Kind.HANDOFF]
         yield []
 
-    def _finished(self, made: Plan, why: Mapping[Colocation, str]) -> Plan:
+    def finished(self, made: Plan) -> Plan:
+        """A plan with what became of every op, and the time that it took."""
+        why = self._why_inactive(made.active) if self.sharing.ties else {}
         decisions = decide(self.sharing, made.active, why)
         return replace(made, decisions=decisions, wall_time=self.deadline.elapsed)
 
@@ -183,7 +247,7 @@ class _Planner:
         While it chose, all that might come to lie at odd places in others were aligned to their elements only.
         ``bounds``, by arena, hold for every choice.
         """
-        exact = self._problems(made.active, required=True)
+        exact = self.problems(made.active, required=True)
         buffers = [b for p in exact.values() for b in p.buffers]
         if all(made.place(b.id)[1] % b.alignment == 0 for b in buffers):
             return made
@@ -191,7 +255,7 @@ class _Planner:
 
     def _solve(self, ties: Collection[Colocation], required: bool = False, share: float = 1.0) -> Plan:
         """Solve every arena, each with its part of the time that is left."""
-        problems = self._problems(ties, required)
+        problems = self.problems(ties, required)
         results = {}
         active: set[Colocation] = set()
         for n, (arena, problem) in enumerate(problems.items()):
@@ -203,8 +267,9 @@ class _Planner:
             active |= {replace(problem.colocations[k], required=False) for k in result.solution.active}
         return Plan(problems, results, (), frozenset(active))
 
-    def _problems(self, ties: Collection[Colocation], required: bool = False) -> dict[int, Problem]:
-        needs = alignments(self.flow, [*self.flow.ties, *ties], self.request.policy.min_part_alignment, required)
+    def problems(self, ties: Collection[Colocation], required: bool = False) -> dict[int, Problem]:
+        """By arena, the problem with these of the ties to choose from: optional, or required."""
+        needs = alignments(self.flow, ties, self.request.policy.min_part_alignment, required)
         arenas: dict[int, list[Buffer]] = {arena: [] for arena in self.request.reserved}
         for t in _placed(self.flow):
             arenas.setdefault(t.arena or 0, []).append(self._buffer(t, needs[t.id]))
@@ -227,7 +292,7 @@ class _Planner:
     def _bound_without(self) -> int:
         """The load bound of all arenas together without sharing, bytes."""
         total = 0
-        for problem in self._problems(()).values():
+        for problem in self.problems(()).values():
             tasks = reduce_groups(problem.groups(problem.required))
             total += max((load_bound(t).value for t in tasks), default=0)
         return total
@@ -238,7 +303,7 @@ class _Planner:
         Looked into only as long as it is cheap.
         """
         why = dict.fromkeys(self.sharing.ties, NOT_NEEDED)
-        buffers = {b.id: b for p in self._problems(self.sharing.ties).values() for b in p.buffers}
+        buffers = {b.id: b for p in self.problems(self.sharing.ties).values() for b in p.buffers}
         near = _Neighbours(active)
         work = 0
         for c in self.sharing.ties:

@@ -7,6 +7,8 @@ from pathlib import Path
 from planner.csv_format import problem_from_csv, problem_to_csv
 from planner.json_format import (
     PlanFile,
+    bank_plan_file,
+    banks_of,
     plan_file,
     plan_from_json,
     plan_to_json,
@@ -21,6 +23,8 @@ from solvers.problem import Problem
 __all__ = [
     "FileError",
     "PlanFile",
+    "bank_plan_file",
+    "banks_of",
     "plan_file",
     "plan_to_json",
     "problem_from_csv",

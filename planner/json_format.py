@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from planner.textfiles import FileError, line_at, line_of_key
-from solvers.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.banks import Bank, BankResult, check_banks
+from solvers.buffers import LIMIT, Buffer, Colocation, Kind, ProblemError
 from solvers.problem import Problem
 from solvers.result import Result, Solution, Status
 
@@ -23,7 +24,9 @@ _COLOCATION_KEYS = {"part", "whole", "at", "kind", "required", "saves"}
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a JSON plan holds. ``arenas`` has mem_id, peak and lower_bound (bytes) of each arena."""
+    """What a JSON plan holds. ``arenas`` has mem_id, peak and lower_bound (bytes) of each arena; of a bank also its
+    name, capacity (bytes), and alignment if it has one of its own. ``arena_of`` has the index of each buffer's arena,
+    where there are several."""
 
     problem_sha256: str
     status: str
@@ -39,15 +42,15 @@ class PlanFile:
 
 def problem_from_json(text: str, path: str = "problem.json", optional: bool = False) -> Problem:
     """Read a JSON problem; ``path`` is for messages. Raises `FileError`."""
-    data = _json_object(text, path, PROBLEM_FORMAT)
-    _only(data, _PROBLEM_KEYS, f"{path}:1")
+    data = json_object(text, path, PROBLEM_FORMAT)
+    only_keys(data, _PROBLEM_KEYS, f"{path}:1")
     if "buffers" not in data:
         raise FileError(f"{path}:1: 'buffers' is missing")
     name = data.get("name", "")
     if not isinstance(name, str):
         raise FileError(f"{path}:{line_of_key(text, 'name')}: name is {name!r}: it must be a string")
-    buffers = _items(text, path, data, "buffers", _json_buffer)
-    colocations = _items(text, path, data, "colocations", lambda item: _json_colocation(item, optional))
+    buffers = items_of(text, path, data, "buffers", _json_buffer)
+    colocations = items_of(text, path, data, "colocations", lambda item: _json_colocation(item, optional))
     try:
         return Problem(buffers, colocations, data.get("capacity"), name)
     except ProblemError as error:
@@ -55,7 +58,7 @@ def problem_from_json(text: str, path: str = "problem.json", optional: bool = Fa
 
 
 def _json_buffer(item: Mapping[str, Any]) -> Buffer:
-    _require(item, _BUFFER_KEYS, ("id", "size", "start", "end"))
+    require_keys(item, _BUFFER_KEYS, ("id", "size", "start", "end"))
     label = item.get("label")
     if label is not None and not isinstance(label, str):
         raise ProblemError(f"label is {label!r}: it must be a string")
@@ -65,7 +68,7 @@ def _json_buffer(item: Mapping[str, Any]) -> Buffer:
 
 
 def _json_colocation(item: Mapping[str, Any], optional: bool) -> Colocation:
-    _require(item, _COLOCATION_KEYS, ("part", "whole", "at"))
+    require_keys(item, _COLOCATION_KEYS, ("part", "whole", "at"))
     kind = item.get("kind", "same")
     if kind not in tuple(Kind):
         raise ProblemError(f"kind is {kind!r}: it must be one of {', '.join(Kind)}")
@@ -125,6 +128,45 @@ def plan_file(problem: Problem, result: Result, parameters: Mapping[str, Any]) -
     )
 
 
+def bank_plan_file(problem: Problem, result: BankResult, parameters: Mapping[str, Any]) -> PlanFile:
+    """The plan of a result with banks that has a solution, ready to be written."""
+    assert result.solution is not None
+    arenas = []
+    for bank, r in zip(result.banks, result.results, strict=True):
+        arena: dict[str, Any] = {"mem_id": bank.mem_id, "peak": r.peak, "lower_bound": r.lower_bound}
+        arena |= {"name": bank.name, "capacity": bank.size}
+        arenas.append(arena | ({"alignment": bank.alignment} if bank.alignment is not None else {}))
+    return PlanFile(
+        problem_hash(problem),
+        str(result.status),
+        len(problem.required) == len(problem.colocations),
+        dict(parameters),
+        " and ".join(dict.fromkeys(r.solver for r in result.results)),
+        result.wall_time,
+        tuple(arenas),
+        dict(result.solution.offsets),
+        result.solution.active,
+        dict(result.bank_of),
+    )
+
+
+def banks_of(plan: PlanFile, path: str) -> tuple[Bank, ...]:
+    """The banks that a plan states, as large as can be where it states no capacity; none if it is one for a single
+    arena. Raises `FileError`."""
+    if not plan.arena_of and not any("capacity" in a for a in plan.arenas):
+        return ()
+    largest = LIMIT // max(1, len(plan.arenas))
+    try:
+        banks = [
+            Bank(a.get("name", f"mem_id {a['mem_id']}"), a.get("capacity", largest), a["mem_id"], a.get("alignment"))
+            for a in plan.arenas
+        ]
+        check_banks(banks)
+    except ProblemError as error:
+        raise FileError(f"{path}: arenas: {error}") from None
+    return tuple(banks)
+
+
 def plan_to_json(plan: PlanFile) -> str:
     """The plan as JSON; reading it gives an equal plan."""
     data: dict[str, Any] = {"format": PLAN_FORMAT, "version": VERSION}
@@ -139,9 +181,9 @@ def plan_to_json(plan: PlanFile) -> str:
 
 def plan_from_json(text: str, path: str = "plan.json") -> PlanFile:
     """Read a JSON plan; ``path`` is for messages. Raises `FileError`."""
-    data = _json_object(text, path, PLAN_FORMAT)
+    data = json_object(text, path, PLAN_FORMAT)
     known = {*PlanFile.__dataclass_fields__, "format", "version"}
-    _only(data, known, f"{path}:1")
+    only_keys(data, known, f"{path}:1")
     for key, default in (("arena_of", {}), ("active", [])):
         data.setdefault(key, default)
     types = {
@@ -186,7 +228,9 @@ def solution_of(plan: PlanFile, problem: Problem, path: str) -> Solution:
     return Solution(dict(plan.offsets), plan.active)
 
 
-def _json_object(text: str, path: str, wanted: str) -> dict[str, Any]:
+def json_object(text: str, path: str, wanted: str) -> dict[str, Any]:
+    """The object that a file of the format ``wanted``, version 1, holds. Raises `FileError`."""
+
     def refuse(word: str) -> Any:
         raise FileError(f"{path}:{line_at(text, max(text.find(word), 0))}: {word} is not JSON")
 
@@ -217,7 +261,8 @@ def _json_object(text: str, path: str, wanted: str) -> dict[str, Any]:
     return data
 
 
-def _items(text: str, path: str, data: Mapping[str, Any], key: str, make: Any) -> list[Any]:
+def items_of(text: str, path: str, data: Mapping[str, Any], key: str, make: Any) -> list[Any]:
+    """What ``make`` makes of each object in a list of the top level. Its `ProblemError` becomes a `FileError`."""
     items = data.get(key, [])
     if not isinstance(items, list):
         raise FileError(f"{path}:{line_of_key(text, key)}: {key} is a {type(items).__name__}: it must be a list")
@@ -242,7 +287,8 @@ def _blame(text: str, path: str, data: Mapping[str, Any], message: str) -> str:
     return f"{path}:1"
 
 
-def _require(item: Mapping[str, Any], known: set[str], needed: Sequence[str]) -> None:
+def require_keys(item: Mapping[str, Any], known: Collection[str], needed: Sequence[str]) -> None:
+    """Raise `ProblemError` unless an object has the keys that are needed, and none that is not known."""
     for key in needed:
         if key not in item:
             raise ProblemError(f"{key!r} is missing")
@@ -251,7 +297,8 @@ def _require(item: Mapping[str, Any], known: set[str], needed: Sequence[str]) ->
             raise ProblemError(f"{key!r} is unknown: the keys are {', '.join(sorted(known))}")
 
 
-def _only(data: Mapping[str, Any], known: set[str], where: str) -> None:
+def only_keys(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    """Raise `FileError` if the top level has a key that is not known."""
     for key in data:
         if key not in known:
             raise FileError(f"{where}: {key!r} is unknown: the keys are {', '.join(sorted(known))}")

@@ -6,9 +6,15 @@ import argparse
 import contextlib
 import math
 import os
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from planner.textfiles import FileError
+
+if TYPE_CHECKING:
+    from solvers.banks import Bank
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -34,6 +40,34 @@ def count(text: str) -> int:
     return value
 
 
+Size = tuple[str, int, int | None]
+
+
+def bank(text: str) -> Size:
+    """``NAME=SIZE``, ``NAME=SIZE@ALIGNMENT``: name, bytes, alignment."""
+    found = re.fullmatch(r"([^=]+)=(\d{1,19})([KMG]?)(?:@(\d{1,19}))?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f"{text} is no bank: it must be NAME=SIZE or NAME=SIZE@ALIGNMENT, in bytes; K, M and G are powers of 1024"
+        )
+    name, size, unit, alignment = found.groups()
+    return name, int(size) << {"": 0, "K": 10, "M": 20, "G": 30}[unit], None if alignment is None else int(alignment)
+
+
+def banks_given(sizes: Sequence[Size]) -> tuple[Bank, ...]:
+    """The banks of the command line, the fastest first, with mem_ids from 1. Raises `FileError`."""
+    from solvers.banks import Bank, check_banks
+    from solvers.buffers import ProblemError
+
+    try:
+        banks = [Bank(name, size, n, alignment) for n, (name, size, alignment) in enumerate(sizes, 1)]
+        if banks:
+            check_banks(banks)
+    except ProblemError as error:
+        raise FileError(f"--bank: {error}") from None
+    return tuple(banks)
+
+
 def check_output(output: str, source: str, suffixes: tuple[str, ...], what: str) -> None:
     """Raise `FileError` unless ``output`` has one of the suffixes (or is ``-``) and is not the file read from."""
     if output != "-" and not output.endswith(suffixes):
@@ -44,9 +78,13 @@ def check_output(output: str, source: str, suffixes: tuple[str, ...], what: str)
 
 @contextlib.contextmanager
 def needs_executorch() -> Iterator[None]:
-    """Raise `FileError` with the install line where torch or executorch is missing."""
+    """Raise `FileError` with the install line where torch or executorch is missing.
+
+    What the imports print goes to standard error: standard output is for data.
+    """
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "executorch"):
             raise

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from planner.commands.common import DONE, FAILED, check_output, count, seconds, weight
+from planner.commands.bank_table import print_banks
+from planner.commands.common import DONE, FAILED, bank, banks_given, check_output, count, seconds, weight
 from planner.textfiles import FileError
 
 NAME = "plan"
@@ -22,6 +23,7 @@ HELP = "plan a problem file"
 EXAMPLE = """example:
   arena plan model.json -o plan.json --time-limit 5
   arena plan trace.csv --capacity 1048576 --json
+  arena plan model.json --bank sram=256K --bank dram=8M
   cat trace.csv | arena plan -"""
 
 
@@ -34,17 +36,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
     parser.add_argument("--capacity", type=count, metavar="BYTES", help="no larger arena will do")
+    parser.add_argument(
+        "--bank",
+        type=bank,
+        action="append",
+        default=[],
+        metavar="NAME=SIZE[@ALIGNMENT]",
+        help="a memory to place buffers in, the fastest first; sizes in bytes, or with K, M, G",
+    )
     parser.add_argument("--reproducible", action="store_true", help="work decides, not the clock: one plan anywhere")
     parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
     objectives = ("peak", "copies", "weighted")
     parser.add_argument("--objective", default="peak", choices=objectives, help="what comes first (default peak)")
     parser.add_argument("--copy-weight", type=weight, default=1.0, metavar="W", help="of a copied byte, for weighted")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--quiet", action="store_true", help="no progress lines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     from planner import io as files
+    from planner.progress import console_progress
     from solvers.buffers import ProblemError
     from solvers.problem import Problem
     from solvers.run import Objective, Options
@@ -62,6 +74,9 @@ def run(args: argparse.Namespace) -> int:
             problem = Problem(problem.buffers, problem.colocations, args.capacity, problem.name)
         except ProblemError as error:
             raise FileError(f"--capacity: {error}") from None
+    banks = banks_given(args.bank)
+    if banks:
+        _check_with_banks(args, problem)
     objective = Objective(args.objective)
     stop = threading.Event()
     options = Options(
@@ -73,27 +88,56 @@ def run(args: argparse.Namespace) -> int:
         reproducible=args.reproducible,
         stop=stop,
     )
-    with _interrupt_sets(stop):
-        result = solve(problem, args.solver, options)
+    result: Any
+    with _interrupt_sets(stop), console_progress(args.quiet) as report:
+        if banks:
+            result = _solve_banks(problem, banks, args.solver, options)
+        else:
+            result = solve(problem, args.solver, dataclasses.replace(options, progress=report))
     if stop.is_set():
         print("arena: interrupted: this is the best plan so far", file=sys.stderr)
     if result.solution is not None and args.output:
         if args.output.endswith(".csv"):
             text = files.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
         else:
-            parameters = {
-                "solver": args.solver,
-                "time_limit": args.time_limit if math.isfinite(args.time_limit) else None,
-                "workers": args.workers,
-                "seed": args.seed,
-                "objective": args.objective,
-                "copy_weight": args.copy_weight,
-                "reproducible": args.reproducible,
-            }
-            text = files.plan_to_json(files.plan_file(problem, result, parameters))
+            plan = (files.bank_plan_file if banks else files.plan_file)(problem, result, _parameters(args))
+            text = files.plan_to_json(plan)
         files.write_atomically(args.output, text)
-    _print_result(problem, result, args)
+    (print_banks if banks else _print_result)(problem, result, args)
     return DONE if result.solution is not None else FAILED
+
+
+def _parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """What a plan file says of how it was made."""
+    return {
+        "solver": args.solver,
+        "time_limit": args.time_limit if math.isfinite(args.time_limit) else None,
+        "workers": args.workers,
+        "seed": args.seed,
+        "objective": args.objective,
+        "copy_weight": args.copy_weight,
+        "reproducible": args.reproducible,
+    }
+
+
+def _check_with_banks(args: argparse.Namespace, problem: Any) -> None:
+    """Raise `FileError` where something does not go with --bank."""
+    if problem.capacity is not None:
+        raise FileError(f"--bank: the capacity of {problem.capacity} bytes does not go with it: each bank has its own")
+    if args.objective != "peak":
+        raise FileError(f"--bank: --objective {args.objective} does not go with it: as much as can be is in fast banks")
+    if args.output is not None and args.output.endswith(".csv"):
+        raise FileError(f"{args.output!r}: a plan with banks is written as .json")
+
+
+def _solve_banks(problem: Any, banks: Any, solver: str, options: Any) -> Any:
+    from solvers.bank_solve import solve_banks
+    from solvers.buffers import ProblemError
+
+    try:
+        return solve_banks(problem, banks, solver=solver, options=options)
+    except ProblemError as error:
+        raise FileError(f"--bank: {error}") from None
 
 
 @contextlib.contextmanager

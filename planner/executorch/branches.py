@@ -15,36 +15,40 @@ from planner.executorch import nodes
 from planner.executorch.copies import add_clone, twin
 from planner.executorch.graph import region_name
 
-Moves = dict[str, dict[int, int]]
-"""By control-flow node and arena, how far its branches were moved, bytes."""
+Moved = list[tuple[TensorSpec, int, int]]
+"""Specs of branches, with the mem_id and the offset (bytes) that they had."""
 
 
-def move_branches(plan: Plan, module: GraphModule) -> Moves:
-    """Shift the specs of every control-flow node's branches to the memory that the plan gives the node."""
-    moves: Moves = {}
+def move_branches(plan: Plan, module: GraphModule) -> Moved:
+    """Move the specs of every control-flow node's branches to the memory that the plan gives the node."""
+    moved: Moved = []
     for node in module.graph.nodes:
-        if nodes.is_control_flow(node):
-            for arena in plan.peaks:
-                try:
-                    _, offset = plan.place(region_name(node, arena))
-                except KeyError:
-                    continue
-                moves.setdefault(node.name, {})[arena] = offset
-    shift_branches(module, moves, 1)
-    return moves
+        if not nodes.is_control_flow(node):
+            continue
+        seen: set[int] = set()
+        for sub in nodes.branches(module, node):
+            for inner in (m for m in sub.modules() if isinstance(m, GraphModule)):
+                for spec in (nodes.root_spec(s) for n in inner.graph.nodes for s in nodes.specs_of(n)):
+                    if id(spec) not in seen and spec.mem_offset is not None and spec.mem_id is not None:
+                        seen.add(id(spec))
+                        moved += _move(plan, region_name(node, spec.mem_id), spec)
+    return moved
 
 
-def shift_branches(module: GraphModule, moves: Moves, sign: int) -> None:
-    """Move the branches' memory (``sign`` 1), or move it back (-1)."""
-    for node in module.graph.nodes:
-        if node.name in moves:
-            seen: set[int] = set()
-            for sub in nodes.branches(module, node):
-                for inner in (m for m in sub.modules() if isinstance(m, GraphModule)):
-                    for spec in (nodes.root_spec(s) for n in inner.graph.nodes for s in nodes.specs_of(n)):
-                        if id(spec) not in seen and spec.mem_offset is not None and spec.mem_id is not None:
-                            seen.add(id(spec))
-                            spec.mem_offset += sign * moves[node.name].get(spec.mem_id, 0)
+def _move(plan: Plan, region: str, spec: TensorSpec) -> Moved:
+    try:
+        arena, offset = plan.place(region)
+    except KeyError:
+        return []
+    before = (spec, spec.mem_id, spec.mem_offset)
+    spec.mem_id, spec.mem_offset = arena, spec.mem_offset + offset
+    return [before]
+
+
+def put_back(moved: Moved) -> None:
+    """Undo what `move_branches` did."""
+    for spec, mem_id, offset in moved:
+        spec.mem_id, spec.mem_offset = mem_id, offset
 
 
 def settle_views(module: GraphModule, planned: Sequence[TensorSpec], branch: bool) -> list[TensorSpec]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, update_all_tensors_lifetime
@@ -14,18 +16,18 @@ from torch.fx import GraphModule
 
 from planner import api
 from planner.dataflow import Role
-from planner.executorch.branches import move_branches, settle_views, shift_branches
+from planner.executorch import banks
+from planner.executorch.branches import move_branches, put_back, settle_views
 from planner.executorch.graph import ReadGraph, read_graph
 from planner.executorch.report import GraphReport, report_of
 from planner.executorch.rewrite import Rewrite, refresh_output_specs
 from planner.executorch.state import WriteBacks
 from planner.executorch.trace import trace
+from planner.lock import REFUSALS, Lock, LockError
 from planner.memory import ReplayError
+from planner.progress import log_progress
 from planner.replay import Trace, replay
-from solvers.buffers import ProblemError
-from solvers.verify import VerificationError
-
-REFUSALS = (api.PlanningError, ProblemError, ReplayError, VerificationError)
+from solvers.result import Progress
 
 
 class ArenaWarning(UserWarning):
@@ -39,11 +41,14 @@ class Settings:
     request: api.Request = field(default_factory=api.Request)
     strict: bool = False
     move_write_backs: bool = True
+    lock: Lock | None = None
+    progress: Callable[[str, Progress], None] | None = None
 
 
 @dataclass(frozen=True)
 class Call:
-    """The arguments with which stock calls a planning algorithm; ``branch`` if for a submodule of control flow."""
+    """The arguments with which stock calls a planning algorithm; ``branch`` if for a submodule of control flow;
+    ``anywhere`` is the mem_id that stands for any bank, if there are banks."""
 
     alignment: int
     specs: Sequence[TensorSpec]
@@ -51,6 +56,7 @@ class Call:
     signature: ExportGraphSignature | None
     extra_padding: int
     branch: bool = False
+    anywhere: int = 0
 
     @property
     def device(self) -> str:
@@ -91,6 +97,7 @@ class Job:
         self.changed = False
         self.refused: list[str] = []
         self.specs = list(call.specs)
+        self.pins: banks.Pins = {id(s): s.mem_id for s in call.specs}
 
     def run(self) -> GraphReport:
         """Plan with sharing, without, or as stock does: the first that passes both judges.
@@ -98,8 +105,11 @@ class Job:
         Raises
         ------
         planner.api.PlanningError
-            If none does; in strict mode, if the first does not.
+            If none does; in strict mode, if the first does not. `BanksExceeded` if there are banks, and they are too
+            small, `LockError` if the lock file is frozen and has no plan: no fallback would help.
         """
+        if self.settings.request.banks:
+            banks.check_device(self.specs)
         if not self.call.device and (copies := settle_views(self.call.module, self.specs, self.call.branch)):
             self.specs += copies
             update_all_tensors_lifetime(self.call.module, self.call.signature)
@@ -107,6 +117,10 @@ class Job:
             write_backs = WriteBacks(self.call.module, self.call.signature) if share and self._may_move() else None
             try:
                 return self._attempt(share, write_backs)
+            except api.BanksExceeded as error:
+                raise api.BanksExceeded(f"{self.name}: {error}", error.excess) from None
+            except LockError:
+                raise
             except REFUSALS as error:
                 self._fall_back(f"the plan {'with' if share else 'without'} sharing was refused: {error}")
                 if write_backs:
@@ -121,24 +135,46 @@ class Job:
 
     def _attempt(self, share: bool, write_backs: WriteBacks | None) -> GraphReport:
         call = self.call
-        regions = not call.device  # branches are in the CPU's memory
-        graph = read_graph(call.module, self.specs, call.signature, call.alignment, regions, call.branch)
+        graph = self._read()
         refresh_output_specs(call.module)
-        request = self.settings.request
+        request = banks.asked(self.settings.request, call.extra_padding, call.branch)
         if request.policy.share and not share:
             why_not = f"on device {call.device}" if call.device else "the plan with sharing was refused"
             policy = replace(request.policy, share=frozenset(), why_not=why_not)
             request = replace(request, policy=policy)
-        plan = api.plan(graph.flow, request)
-        self._write(plan, graph)
-        if not call.device:
-            self._judge(plan)
+        plan, locked = self._plan(graph, request)
         moved = tuple(write_backs.moved) if write_backs else ()
         self.changed |= bool(plan.active or moved or any(t.role is Role.REGION for t in graph.flow.tensors))
         sizes = [0] * (max([1, *plan.peaks]) + 1)
         for arena, peak in plan.peaks.items():
-            sizes[arena] = peak + call.extra_padding
-        return report_of(self.name, plan, sizes, self.refused, moved)
+            sizes[arena] = peak + (call.extra_padding if peak or not request.banks else 0)
+        report = report_of(self.name, plan, sizes, self.refused, moved, self.settings.request.banks, call.anywhere)
+        return replace(report, locked=locked)
+
+    def _plan(self, graph: ReadGraph, request: api.Request) -> tuple[api.Plan, bool]:
+        """A plan that both judges accept, written to the specs; and is it the lock file's?"""
+
+        def judge(plan: api.Plan) -> None:
+            self._write(plan, graph)
+            if not self.call.device:
+                self._judge(plan)
+
+        tell, lock = self.settings.progress, self.settings.lock
+        with log_progress(self.name, functools.partial(tell, self.name) if tell else None) as report:
+            planner = api.Planner(graph.flow, replace(request, options=replace(request.options, progress=report)))
+            if lock is not None:
+                return lock.plan(self.name, planner, judge)
+            plan = planner.run()
+        judge(plan)
+        return plan, False
+
+    def _read(self) -> ReadGraph:
+        call, given = self.call, self.settings.request.banks
+        here = banks.unplaced(call.module, self.specs, self.pins, call.anywhere) if given else contextlib.nullcontext()
+        regions = not call.device  # branches are in the CPU's memory
+        with here:
+            graph = read_graph(call.module, self.specs, call.signature, call.alignment, regions, call.branch)
+        return banks.freed(graph, given, call.anywhere, call.branch) if given else graph
 
     def _write(self, plan: api.Plan, graph: ReadGraph) -> None:
         """Write the offsets to the specs."""
@@ -153,7 +189,7 @@ class Job:
     def _judge(self, plan: api.Plan) -> None:
         """The second judge, on the program as it will run. Once it agrees there is no way back."""
         module = self.call.module
-        moves = move_branches(plan, module)
+        moved = move_branches(plan, module)
         rewrite = Rewrite(module, plan.decisions)
         try:
             replay(self.before, trace(module, self.call.signature, rewrite.names))
@@ -161,7 +197,7 @@ class Job:
                 replay(self.before, trace(module, self.call.signature, rewrite.names, elsewhere=True))
         except ReplayError:
             rewrite.undo()
-            shift_branches(module, moves, -1)
+            put_back(moved)
             raise
         rewrite.commit()
 
@@ -173,6 +209,8 @@ class Job:
 
     def _stock(self) -> GraphReport:
         call = self.call
+        if self.settings.request.banks:
+            raise api.PlanningError(f"{self.name}: no plan in banks passes both judges: {'; '.join(self.refused)}")
         suite = MemoryPlanningAlgorithmSuite()
         sizes = suite(call.alignment, self.specs, call.module, call.signature, call.extra_padding)  # type: ignore[arg-type]
         try:

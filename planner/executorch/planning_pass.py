@@ -6,16 +6,17 @@ In place of stock's pass::
 
 It fills the gap that stock planning leaves: the arena is proven smallest; concats, slices and splits whose results are
 in place already are gone; elementwise results are written onto operands that die there; write-backs of buffers happen
-where their value is born. If a judge refuses a plan the pass falls back to less: no sharing, then stock's plan, with a
-warning.
+where their value is born; and with ``banks``, as much as can be is in a target's fast memory. If a judge refuses a plan
+the pass falls back to less: no sharing, then stock's plan (never with banks), with a warning.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -27,13 +28,16 @@ from torch.fx import GraphModule, Node
 
 from planner.api import PlanningError, Request
 from planner.executorch import nodes
+from planner.executorch.banks import banks_of, unused_mem_id
 from planner.executorch.job import ArenaWarning, Call, Job, Settings
 from planner.executorch.report import GraphReport
 from planner.executorch.trace import trace
+from planner.lock import Lock
 from planner.memory import ReplayError
 from planner.replay import Trace, replay
 from planner.share_rules import Share
 from planner.sharing import Policy
+from solvers.result import Progress
 from solvers.run import Objective, Options
 
 log = logging.getLogger("arena")
@@ -57,6 +61,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         self.reports: list[GraphReport] = []
         self._methods = 0
         self._method: GraphModule | None = None
+        self._anywhere: int | None = None
         self._before: dict[GraphModule, tuple[Trace, ExportGraphSignature | None]] = {}
 
     def run(self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None) -> PassResult:
@@ -65,9 +70,42 @@ class ArenaPlanningPass(MemoryPlanningPass):
         Raises
         ------
         planner.api.PlanningError
-            If no plan passes both judges; with ``strict``, also where a fallback would be taken.
+            If no plan passes both judges; with ``strict``, also where a fallback would be taken. With ``frozen``, if
+            a plan is not in the lock file.
+        planner.textfiles.FileError
+            If the lock file cannot be read, or is something else.
         """
-        self._method, self._before = graph_module, {}
+        try:
+            return self._run(graph_module, graph_signature)
+        except BaseException:
+            self._end()
+            raise
+
+    def run_multimethod(self) -> None:
+        """The end of an export, after all methods: the lock file is written, if anything in it changed.
+
+        Raises
+        ------
+        planner.lock.LockError
+            If someone else wrote it in the meantime.
+        planner.textfiles.FileError
+            If it cannot be written.
+        """
+        try:
+            super().run_multimethod()
+            if self.settings.lock is not None:
+                self.settings.lock.close()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """The next method is the first of another export."""
+        self._methods = 0
+        if self.settings.lock is not None:
+            self.settings.lock.forget()
+
+    def _run(self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None) -> PassResult:
+        self._method, self._before, self._anywhere = graph_module, {}, None
         self.allow_lifetime_and_storage_overlap = False
         try:
             result = self._run_stock(graph_module, graph_signature)
@@ -107,7 +145,9 @@ class ArenaPlanningPass(MemoryPlanningPass):
     ) -> list[int]:
         """Stock calls this for every graph, branches first, and for every device."""
         branch = module is not self._method
-        call = Call(alignment, list(specs), module, signature, extra_padding, branch)
+        if self._method is not None and self._anywhere is None:
+            self._anywhere = unused_mem_id(self._method, self.settings.request.banks)
+        call = Call(alignment, list(specs), module, signature, extra_padding, branch, self._anywhere or 0)
         name = f"branch in method {self._methods}" if branch else f"method {self._methods}"
         job = Job(f"{name}, {call.device}" if call.device else name, call, self.settings)
         self._before.setdefault(module, (job.before, signature))
@@ -140,6 +180,10 @@ def arena_planning_pass(
     reproducible: bool = True,
     debug: bool = False,
     strict: bool = False,
+    banks: Any = None,
+    lock: str | os.PathLike[str] | None = None,
+    frozen: bool = False,
+    progress: Callable[[str, Progress], None] | None = None,
 ) -> ArenaPlanningPass:
     """A memory planning pass for ``ExecutorchBackendConfig(memory_planning_pass=...)``.
 
@@ -188,6 +232,22 @@ def arena_planning_pass(
         Plan without sharing, so that intermediate outputs stay valid for the Inspector.
     strict : bool
         Raise where the pass would fall back with a warning.
+    banks : TargetMemoryMap or sequence of Bank, optional
+        The memories of the target, the fastest first (`solvers.banks.Bank`, or ExecuTorch's own): as many bytes as can
+        be, weighted by the ops that use them, are put into the first, then into the second. A ``mem_id`` that a tensor
+        has already pins it to that bank; one that no bank has is used for nothing else. An export that the banks do not
+        hold fails with `planner.api.BanksExceeded`, which has the numbers.
+    lock : str or path, optional
+        A file that keeps the plans, to be committed. As long as a graph asks for the same (tensors and lifetimes,
+        options that say what to plan), its plan in the file is judged and used, and nothing is solved, be it optimal or
+        not; weights, ``seed``, ``time_limit`` and ``workers`` may change. Otherwise the graph is planned anew, with a
+        warning in the log, and the file is written at the end of the export. A pass needs a file of its own.
+    frozen : bool
+        With ``lock``: fail where a plan is not in the file, and never write it.
+    progress : callable, optional
+        Is told of every better plan or bound while solving: the graph's name, and a `solvers.result.Progress`, whose
+        time is that since its solve began. Always in the thread of the export. What it raises ends the export. At most
+        two lines a second also go to the logger ``arena``, at INFO.
 
     Returns
     -------
@@ -199,6 +259,10 @@ def arena_planning_pass(
     ValueError
         If a parameter is out of range.
     """
+    if frozen and lock is None:
+        raise ValueError("frozen is true, but there is no lock: frozen asks for the plans of a lock file")
+    if banks is not None and share_mutable_buffers:
+        raise ValueError("share_mutable_buffers does not go with banks: ExecuTorch puts shared buffers into mem_id 2")
     for name, value in (("alignment", alignment), ("min_part_alignment", min_part_alignment)):
         if value < 1:
             raise ValueError(f"{name} is {value}: it must be at least 1")
@@ -224,9 +288,15 @@ def arena_planning_pass(
         copy_weight=copy_weight,
         reproducible=reproducible,
     )
-    request = Request(policy, options=options)
+    request = Request(policy, options=options, banks=() if banks is None else banks_of(banks, alignment))
     return ArenaPlanningPass(
-        Settings(request, strict, move_write_backs and not debug),
+        Settings(
+            request,
+            strict,
+            move_write_backs and not debug,
+            None if lock is None else Lock(lock, frozen),
+            progress,
+        ),
         alloc_graph_input=alloc_graph_input,
         alloc_graph_output=alloc_graph_output,
         alloc_mutable_buffers=alloc_mutable_buffers,

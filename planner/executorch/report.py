@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.api import Plan
 from planner.share_rules import Share
 from planner.sharing import Decision, Outcome
+from solvers.banks import Bank
 from solvers.result import Status
 
 
 @dataclass(frozen=True)
 class ArenaReport:
-    """One arena: its ``mem_id``; peak and proven lower bound in bytes; ``gap`` = (peak - bound) / peak."""
+    """One arena: its ``mem_id``; peak and proven lower bound in bytes; ``gap`` = (peak - bound) / peak. Of a bank also
+    its name, and its capacity in bytes."""
 
     mem_id: int
     peak: int
     lower_bound: int
     status: Status
     solver: str
+    bank: str = ""
+    capacity: int | None = None
+
+    def __str__(self) -> str:
+        room = "" if self.capacity is None else f" of {self.capacity} bytes"
+        bank = f", {self.bank}{room}" if self.bank else ""
+        return (
+            f"arena {self.mem_id}{bank}: {self.peak} bytes, bound {self.lower_bound}, gap {self.gap:.1%}, "
+            f"{self.status} by {self.solver}"
+        )
 
     @property
     def gap(self) -> float:
@@ -49,6 +62,10 @@ class GraphReport:
         Names of the ``copy_`` nodes that were moved to where their value is born.
     struck : bool
         The time limit ended the search before its work was done: another export may get another plan.
+    best_assignment : bool
+        With banks: it is proven that no plan has more in faster banks.
+    locked : bool
+        The plan is the lock file's: nothing was solved.
     """
 
     graph: str
@@ -59,11 +76,17 @@ class GraphReport:
     wall_time: float
     write_backs: tuple[str, ...] = ()
     struck: bool = False
+    best_assignment: bool = True
+    locked: bool = False
 
     @property
     def status(self) -> Status:
-        """Optimal if every arena is proven smallest, whatever is shared; feasible if stock's plan was taken."""
-        proven = bool(self.arenas) and all(a.status is Status.OPTIMAL for a in self.arenas)
+        """Optimal if every arena is proven smallest, whatever is shared; feasible if stock's plan was taken.
+
+        With banks: if it is proven that no plan has more in faster banks, whatever is shared, and that every bank's
+        peak is the smallest for what is in it and shared.
+        """
+        proven = self.best_assignment and bool(self.arenas) and all(a.status is Status.OPTIMAL for a in self.arenas)
         return Status.OPTIMAL if proven else Status.FEASIBLE
 
     @property
@@ -76,11 +99,9 @@ class GraphReport:
         return tuple(d for d in self.decisions if d.share is share)
 
     def __str__(self) -> str:
-        arenas = "; ".join(
-            f"arena {a.mem_id}: {a.peak} bytes, bound {a.lower_bound}, gap {a.gap:.1%}, {a.status} by {a.solver}"
-            for a in self.arenas
-        )
-        lines = [f"{self.graph}: {arenas or 'stock plan'} ({self.wall_time:.2f} s)"]
+        arenas = "; ".join(map(str, self.arenas))
+        locked = ", from the lock file" if self.locked else ""
+        lines = [f"{self.graph}: {arenas or 'stock plan'}{locked} ({self.wall_time:.2f} s)"]
         for share in Share:
             if decisions := self.of(share):
                 count = Counter(d.outcome for d in decisions)
@@ -98,10 +119,29 @@ class GraphReport:
 
 
 def report_of(
-    graph: str, plan: Plan, buffer_sizes: list[int], fallbacks: list[str], write_backs: tuple[str, ...]
+    graph: str,
+    plan: Plan,
+    buffer_sizes: list[int],
+    fallbacks: list[str],
+    write_backs: tuple[str, ...],
+    banks: Sequence[Bank] = (),
+    anywhere: int = 0,
 ) -> GraphReport:
-    """The report of a plan that was written back."""
-    arenas = tuple(ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver) for m, r in plan.results.items())
-    everything = (*fallbacks, *plan.fallbacks)
-    sizes = tuple(buffer_sizes)
-    return GraphReport(graph, arenas, plan.decisions, everything, sizes, plan.wall_time, write_backs, plan.struck)
+    """The report of a plan that was written back; ``anywhere`` is the mem_id of what is not yet in a bank."""
+    named: dict[int, tuple[str, int | None]] = {b.mem_id: (b.name, b.size) for b in banks}
+    named |= {anywhere: ("any bank", None)} if banks else {}
+    arenas = tuple(
+        ArenaReport(m, r.peak or 0, r.lower_bound, r.status, r.solver, *named.get(m, ()))
+        for m, r in plan.results.items()
+    )
+    return GraphReport(
+        graph,
+        arenas,
+        plan.decisions,
+        (*fallbacks, *plan.fallbacks),
+        tuple(buffer_sizes),
+        plan.wall_time,
+        write_backs,
+        plan.struck,
+        plan.best_assignment,
+    )
