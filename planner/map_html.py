@@ -130,7 +130,8 @@ function draw(view) {
     }
     c.fillStyle = data.palette[colour]; c.fillRect(left, top, width, height);
     c.lineWidth = wanted && hit ? 2 : .5; c.strokeStyle = wanted && hit ? "#1a1a1a" : "#fff";
-    c.strokeRect(left, top, width, height); c.lineWidth = 1;
+    if ((width > 2 && height > 2) || (wanted && hit)) c.strokeRect(left, top, width, height);
+    c.lineWidth = 1;
     if (height >= 13 && c.measureText(name).width + 6 <= width) {
       c.fillStyle = "#1a1a1a"; c.fillText(name, left + width / 2, top + height / 2 + 4);
     }

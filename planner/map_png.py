@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 from planner import map_style as style
 from planner.map_svg import WIDTH, Frame, height_of
@@ -38,7 +39,9 @@ def png(drawn: MemoryMap) -> bytes:
         notes.insert(0, "Dashed: shows bytes that others wrote, a concat written in place, or a view.")
     figure.supxlabel(_plain("\n".join(notes)), fontsize=8, color=style.MUTED)
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI * SCALE, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter shows a box
+        figure.savefig(out, format="png", dpi=DPI * SCALE, metadata={"Software": None})
     return out.getvalue()
 
 

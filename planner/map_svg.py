@@ -13,6 +13,9 @@ WIDTH, PLOT_HEIGHT = 1200, 400
 LEFT, RIGHT, ABOVE, BELOW, HEAD, GAP = 84, 16, 54, 44, 34, 20
 """Pixels: the picture, a panel's plot, and the margins around it."""
 
+MANY = 2000
+"""More rectangles than these have no borders: borders would be all that is seen."""
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -64,12 +67,14 @@ def svg(drawn: MemoryMap) -> str:
     """
     height = height_of(drawn)
     title = printable(drawn.title) or "Memory map"
+    border = 0.4 if sum(len(p.segments) for p in drawn.panels) <= MANY else 0
     colours = "".join(f".c{k}{{fill:{c}}}" for k, c in enumerate(style.PALETTE))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'font-family="Inter,Helvetica,Arial,sans-serif" font-size="12" fill="{style.INK}">',
         f"<title>{escape(title)}</title><desc>{escape(drawn.description)}</desc>",
-        "<style>rect{stroke:#fff;stroke-width:.4}.o{fill:none;stroke:#333;stroke-width:1.2;stroke-dasharray:4 3}"
+        f"<style>rect{{stroke:#fff;stroke-width:{border}}}"
+        ".o{fill:none;stroke:#333;stroke-width:1.2;stroke-dasharray:4 3}"
         f".p{{fill:{style.PAPER};stroke:none}}.n{{pointer-events:none;font-size:11px}}.m{{fill:{style.MUTED}}}"
         f".g{{stroke:{style.GRID};stroke-width:1}}{colours}</style>",
         f'<rect class="p" width="{WIDTH}" height="{height}"/>',

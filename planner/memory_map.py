@@ -82,12 +82,13 @@ class Panel:
     @cached_property
     def segments(self) -> tuple[Area, ...]:
         """The rectangles, by step of birth and address."""
-        found = []
+        found: list[Area] = []
         for group in self.problem.groups(self.solution.active):
             member, place = group.members[0]
             base = self.solution.offsets[member] - place
-            for s in group.segments:
-                found.append(Area(self.problem.by_id[s.writer], base + s.low, base + s.high, s.start, s.end))
+            found += [
+                Area(self.problem.by_id[s.writer], base + s.low, base + s.high, s.start, s.end) for s in group.segments
+            ]
         return tuple(sorted(found, key=lambda a: (a.start, a.low, a.end, a.buffer.id)))
 
     @cached_property

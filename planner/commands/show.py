@@ -93,6 +93,8 @@ def _problem(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
         plan = files.read_plan(args.plan)
         solution = files.solution_of(plan, problem, args.plan)
         try:
+            if banks := files.banks_of(plan, args.plan):
+                return _banks(problem, solution, plan, banks)
             verify(problem, solution)
         except VerificationError as error:
             raise FileError(f"{args.plan}: no plan of {args.file}: {error}") from None
@@ -102,6 +104,28 @@ def _problem(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     else:
         solution = found["greedy"].solution  # type: ignore[assignment]
     return [report_problem(problem, solution, found, problem.name or args.file, bound)], panels
+
+
+def _banks(problem: Any, solution: Any, plan: Any, banks: Any) -> tuple[list[Any], list[Any]]:
+    """A plan with banks: what holds the peak of each."""
+    from planner.memory_map import Panel
+    from planner.report import report_problem
+    from solvers.bank_verify import verify_banks
+    from solvers.problem import Problem
+    from solvers.result import Solution
+
+    verify_banks(problem, banks, plan.arena_of, solution)
+    reports, panels = [], []
+    for n, bank in enumerate(banks):
+        here = {i for i, k in plan.arena_of.items() if k == n}
+        ties = [k for k, c in enumerate(problem.colocations) if c.part in here and c.whole in here]
+        part = Problem([b for b in problem.buffers if b.id in here], [problem.colocations[k] for k in ties])
+        active = tuple(new for new, k in enumerate(ties) if k in set(solution.active))
+        placed = Solution({i: at for i, at in solution.offsets.items() if i in here}, active)
+        title = f"bank {bank.name} ({bank.size:,} bytes)"
+        reports.append(report_problem(part, placed, {}, title))
+        panels.append(Panel(title, part, placed))
+    return reports, panels
 
 
 def print_report(report: Any, most: int | None, source: str) -> None:
@@ -145,7 +169,9 @@ def print_report(report: Any, most: int | None, source: str) -> None:
 
 
 def verdict(report: Any, source: str) -> str:
-    """Is so much needed? In one sentence or two."""
+    """Is so much needed? In one sentence or two; nothing where there is nothing to compare with."""
+    if not report.plans:
+        return ""
     if report.peak <= report.bound:
         return "All of it is needed: no plan of this program needs less (proven)."
     best = min((peak for peak, _ in report.plans.values()), default=report.peak)

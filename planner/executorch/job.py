@@ -113,6 +113,8 @@ class Job:
         if not self.call.device and (copies := settle_views(self.call.module, self.specs, self.call.branch)):
             self.specs += copies
             update_all_tensors_lifetime(self.call.module, self.call.signature)
+        output = self.call.module.graph.output_node()
+        stale = output.meta.get("spec")
         for share in (True, False) if self._may_share() else (False,):
             write_backs = WriteBacks(self.call.module, self.call.signature) if share and self._may_move() else None
             try:
@@ -123,6 +125,7 @@ class Job:
                 raise
             except REFUSALS as error:
                 self._fall_back(f"the plan {'with' if share else 'without'} sharing was refused: {error}")
+                output.meta["spec"] = stale  # the specs to place are still these
                 if write_backs:
                     write_backs.undo()
         return self._stock()

@@ -53,6 +53,45 @@ def test_the_plan_can_go_to_standard_output(trace, capsys):
     assert json.loads(capsys.readouterr().out)["format"] == "arena-plan"
 
 
+def test_show_names_what_holds_the_peak(trace, tmp_path, capsys):
+    assert main(["show", str(trace)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "16 bytes. All of it is needed: no plan of this program needs less (proven)." in said
+    assert "Most is needed in step 1: 16 bytes." in said
+    plan = tmp_path / "plan.json"
+    main(["plan", str(trace), "-o", str(plan)])
+    loose = json.loads(plan.read_text())
+    loose["offsets"]["b"] = 100
+    plan.write_text(json.dumps(loose))
+    capsys.readouterr()
+    assert main(["show", str(trace), "--plan", str(plan)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "108 bytes. Not all of it is needed: 16 would do (proven smallest)" in said
+    assert "92 bytes of the arena are not used then" in said
+    loose["offsets"]["b"] = 0
+    plan.write_text(json.dumps(loose))
+    assert main(["show", str(trace), "--plan", str(plan)]) == 2
+    assert "overlap" in capsys.readouterr().err
+
+
+def test_show_of_a_plan_with_banks(trace, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    assert main(["plan", str(trace), "--bank", "fast=8", "--bank", "slow=64", "-o", str(plan)]) == 0
+    capsys.readouterr()
+    assert main(["show", str(trace), "--plan", str(plan)]) == 0
+    said = capsys.readouterr().out
+    assert "bank fast (8 bytes): 8 bytes" in said
+    assert "bank slow (64 bytes): 8 bytes" in said
+    assert main(["show", str(trace), "--plan", str(plan), "-o", str(tmp_path / "map.svg")]) == 0
+
+
+def test_show_draws_a_problem(trace, tmp_path):
+    for suffix in ("svg", "html", "png"):
+        out = tmp_path / f"map.{suffix}"
+        assert main(["show", str(trace), "-o", str(out)]) == 0
+        assert out.stat().st_size > 500
+
+
 def test_a_capacity_that_is_too_small(trace, tmp_path, capsys):
     plan = tmp_path / "plan.json"
     assert main(["plan", str(trace), "--capacity", "12", "-o", str(plan)]) == 1
@@ -103,6 +142,10 @@ def test_colocations_read_as_optional(tmp_path, capsys):
         ["plan", "trace.csv", "-o", "none/plan.json"],
         ["verify", "trace.csv", "trace.csv"],
         ["verify", "trace.csv", "none.json"],
+        ["show", "none.csv"],
+        ["show", "trace.csv", "-o", "map.gif"],
+        ["show", "trace.csv", "--plan", "trace.csv"],
+        ["show", "trace.csv", "--time-limit", "-1"],
         ["plan"],
         ["dance"],
         [],
@@ -144,7 +187,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(trace):
     assert b"Traceback" not in run.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["demo"], ["show"], ["replan"]])
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])
