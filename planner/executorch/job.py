@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, update_all_tensors_lifetime
 from executorch.exir.schema import DeviceType
-from executorch.exir.tensor import TensorSpec
+from executorch.exir.tensor import ALIGNMENT, TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
@@ -214,6 +214,9 @@ class Job:
         call = self.call
         if self.settings.request.banks:
             raise api.PlanningError(f"{self.name}: no plan in banks passes both judges: {'; '.join(self.refused)}")
+        for spec in self.specs:  # as they came: refused plans leave no trace in stock's
+            spec.mem_id, spec.mem_offset, spec.mem_obj_id = self.pins.get(id(spec)), None, None
+            spec.realign(ALIGNMENT)
         suite = MemoryPlanningAlgorithmSuite()
         sizes = suite(call.alignment, self.specs, call.module, call.signature, call.extra_padding)  # type: ignore[arg-type]
         try:
