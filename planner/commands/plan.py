@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("problem", metavar="PROBLEM", help=".csv, .json, or - for standard input")
     parser.add_argument("-o", "--output", metavar="PLAN.json", help="write it there (.json, or .csv with offsets)")
-    parser.add_argument("--solver", default="auto", metavar="NAME", help="auto, cp-sat, native or greedy (default auto)")
+    parser.add_argument("--solver", default="auto", metavar="NAME", help="auto (default), cp-sat, native or greedy")
     parser.add_argument("--time-limit", type=seconds, default=10.0, metavar="S", help="seconds (default 10)")
     parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
