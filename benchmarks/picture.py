@@ -1,6 +1,6 @@
 """The README's picture: greedy beside the optimum of one problem.
 
-python -m benchmarks.picture ../shared/data/models/res2net50.portable.json -o benchmarks/memory_map.svg
+python -m benchmarks.picture ../shared/data/models/timm_res2net50.portable.json -o benchmarks/memory_map.svg
 """
 
 from __future__ import annotations

@@ -1,88 +1,160 @@
-"""A memory map as PNG, through matplotlib."""
+"""A memory map as PNG, through matplotlib; laid out as the SVG is."""
 
 from __future__ import annotations
 
 import io
 import warnings
+from typing import TYPE_CHECKING
 
 from planner import map_style as style
-from planner.map_svg import WIDTH, Frame, height_of
+from planner.map_svg import WIDTH, Frame, apart, frames, height_of, signs
 from planner.memory_map import Area, MemoryMap, Panel, name_of, printable, shortened
 from planner.textfiles import FileError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 DPI, SCALE = 100, 2
-"""Dots per inch of layout, and how many pixels each of them gets."""
+"""Pixels of layout in an inch, and how many pixels of the file each of them gets."""
+
+_POINT = 72 / DPI  # points in a pixel of layout
+_LINES = {"peak": (style.PEAK, "-"), "bound": (style.BOUND, "--")}
 
 
 def png(drawn: MemoryMap) -> bytes:
     """Draw a memory map; raises `FileError` if matplotlib is missing."""
     try:
+        import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
         raise FileError("matplotlib is missing: pip install 'arena-planner[plot]'") from None
-    figure = Figure((WIDTH / DPI, height_of(drawn) / DPI), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(_plain(shortened(printable(drawn.title) or "Memory map", 110)), fontsize=12)
-    across = drawn.columns
-    rows = max(1, -(-len(drawn.panels) // across))
-    axes = figure.subplots(rows, across, squeeze=False)
-    for k, ax in enumerate(axes.flat):
-        if k < len(drawn.panels):
-            _panel(ax, drawn, drawn.panels[k])
-        else:
-            ax.set_axis_off()
-    notes = list(drawn.notes)
-    if any(p.outlines for p in drawn.panels):
-        notes.insert(0, "Dashed: shows bytes that others wrote, a concat written in place, or a view.")
-    figure.supxlabel(_plain("\n".join(notes)), fontsize=8, color=style.MUTED)
-    out = io.BytesIO()
-    with warnings.catch_warnings():
+    with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter shows a box
+        matplotlib.rcdefaults()
+        height = height_of(drawn)
+        figure = Figure((WIDTH / DPI, height / DPI), dpi=DPI)
+        FigureCanvasAgg(figure)
+        page = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0), zorder=1)  # over the plots
+        page.set_axis_off()
+        _write(page, 10, 22, shortened(printable(drawn.title) or "Memory map", 110), 16, weight="bold")
+        for panel, frame in frames(drawn):
+            _panel(figure, page, panel, frame, height)
+        _foot(page, drawn, height)
+        out = io.BytesIO()
         figure.savefig(out, format="png", dpi=DPI * SCALE, metadata={"Software": None})
     return out.getvalue()
 
 
-def _panel(ax: object, drawn: MemoryMap, panel: Panel) -> None:
+def _panel(figure: Figure, page: Axes, panel: Panel, f: Frame, height: int) -> None:
+    columns, top = max(len(f.drawn.borders) - 1, 1), f.drawn.top
+    place = (f.left / WIDTH, 1 - (f.top + f.height) / height, f.width / WIDTH, f.height / height)
+    ax = figure.add_axes(place, xlim=(0, columns), ylim=(0, top))
+    ax.set_axis_off()
+    for at, label in style.address_ticks(top, 8):
+        ax.axhline(at, color=style.GRID, lw=_POINT, zorder=0, clip_on=False)
+        _write(page, f.left - 6, f.y(at) + 4, label, 12, "right", style.MUTED)
+    for column, label in style.step_ticks(f.drawn.borders, max(2, int(f.width // 70))):
+        _write(page, f.x(f.drawn.borders[column]), f.top + f.height + 16, label, 12, "center", style.MUTED)
+    x, y = f.left + f.width / 2, f.top + f.height / 2
+    _write(page, x, f.top + f.height + 33, "step", 12, "center", style.MUTED)
+    _write(page, f.left - 74, y, "address", 12, "center", style.MUTED, rotation=90)
+    _write(page, f.left, f.top - 24, panel.caption, 12, weight="bold")
+    if not panel.segments:
+        _write(page, x, y, "no bytes to place", 12, "center", style.MUTED)
+    _areas(ax, panel, f)
+    for a in panel.segments:
+        name, x, y = name_of(a.buffer), (f.x(a.start) + f.x(a.end)) / 2, (f.y(a.low) + f.y(a.high)) / 2
+        way = style.fits(name, f.x(a.end) - f.x(a.start), f.y(a.low) - f.y(a.high))
+        if way == "along":
+            _write(page, x, y + 4, name, style.NAME, "center")
+        elif way == "up":
+            _write(page, x + 4, y, name, style.NAME, "center", rotation=90)
+    _levels(page, panel, f)
+
+
+def _areas(ax: Axes, panel: Panel, f: Frame) -> None:
+    """Rectangles, those that are wide and high enough with a border, and outlines."""
     from matplotlib.collections import PolyCollection
 
-    column = drawn.column
-
     def corners(a: Area) -> list[tuple[int, int]]:
-        left, right = column[a.start], column[a.end]
+        left, right = f.drawn.column[a.start], f.drawn.column[a.end]
         return [(left, a.low), (right, a.low), (right, a.high), (left, a.high)]
 
     colours = [style.PALETTE[style.colour_of(name_of(a.buffer))] for a in panel.segments]
-    ax.add_collection(  # type: ignore[attr-defined]
-        PolyCollection([corners(a) for a in panel.segments], facecolors=colours, edgecolors="white", linewidths=0.3)
+    seen = [min(f.x(a.end) - f.x(a.start), f.y(a.low) - f.y(a.high)) >= style.BORDERED for a in panel.segments]
+    ax.add_collection(
+        PolyCollection(
+            [corners(a) for a in panel.segments],
+            facecolors=colours,
+            edgecolors=["white" if s else c for s, c in zip(seen, colours, strict=True)],
+            linewidths=[0.5 * _POINT if s else 0.3 * _POINT for s in seen],
+        )
     )
-    ax.add_collection(  # type: ignore[attr-defined]
-        PolyCollection([corners(a) for a in panel.outlines], facecolors="none", edgecolors="#333333", linestyles="--")
+    ax.add_collection(
+        PolyCollection(
+            [corners(a) for a in panel.outlines],
+            facecolors="none",
+            edgecolors="#333333",
+            linewidths=1.2 * _POINT,
+            linestyles="--",
+            clip_on=False,
+        )
     )
-    plot = Frame(drawn, 0, 0, WIDTH / drawn.columns - 100, 360)
-    for a in panel.segments:
-        name = name_of(a.buffer)
-        width, height = plot.x(a.end) - plot.x(a.start), plot.y(a.low) - plot.y(a.high)
-        if height >= 13 and style.text_width(name, 11) + 6 <= width:
-            middle = ((column[a.start] + column[a.end]) / 2, (a.low + a.high) / 2)
-            ax.text(*middle, _plain(name), ha="center", va="center", fontsize=7)  # type: ignore[attr-defined]
-    ax.axhline(panel.peak, color=style.PEAK, lw=1.2, label=f"peak {panel.peak:,}")  # type: ignore[attr-defined]
-    if panel.lower_bound is not None:
-        label = f"bound {panel.lower_bound:,}"
-        ax.axhline(panel.lower_bound, color=style.BOUND, lw=1.2, ls=":", label=label)  # type: ignore[attr-defined]
-    ax.legend(loc="lower right", fontsize=7, framealpha=0.9)  # type: ignore[attr-defined]
-    ax.set_title(_plain(shortened(panel.caption, 95)), fontsize=9, loc="left")  # type: ignore[attr-defined]
-    ticks = style.address_ticks(drawn.top, 8)
-    ax.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=8)  # type: ignore[attr-defined]
-    steps = style.step_ticks(drawn.borders, 12 // drawn.columns)
-    ax.set_xticks([k for k, _ in steps], [label for _, label in steps], fontsize=8)  # type: ignore[attr-defined]
-    ax.set_xlabel("step", fontsize=8)  # type: ignore[attr-defined]
-    ax.set_xlim(0, max(len(drawn.borders) - 1, 1))  # type: ignore[attr-defined]
-    ax.set_ylim(0, drawn.top * 1.05)  # type: ignore[attr-defined]
 
 
-def _plain(text: str) -> str:
-    """Text that is no formula to matplotlib."""
-    return text.replace("$", r"\$")
+def _levels(page: Axes, panel: Panel, f: Frame) -> None:
+    """The peak, and the bound where it is another; what they are stands to their right."""
+    end = f.left + f.width
+    for n, (address, what) in enumerate(panel.levels):
+        y = f.y(address)
+        colour, dashes = _LINES["bound" if n else "peak"]
+        page.plot((f.left, end + 8), (y, y), dashes, color=colour, lw=1.6 * _POINT)
+        middle = y + apart(panel, f) * (1 if n else -1)
+        _write(page, end + 12, middle - 2, what, 11, colour=colour)
+        _write(page, end + 12, middle + 11, f"{address:,} bytes", 11, colour=colour)
+
+
+def _foot(page: Axes, drawn: MemoryMap, height: int) -> None:
+    y = height - 18 * len(drawn.notes) - 20
+    for kind, words, x in signs(drawn):
+        if kind in _LINES:
+            colour, dashes = _LINES[kind]
+            page.plot((x, x + 24), (y - 4, y - 4), dashes, color=colour, lw=1.6 * _POINT)
+        else:
+            face, edge, line = ("none", "#333333", "--") if kind == "o" else (style.PALETTE[0], "none", "-")
+            xs, ys = (x, x + 24, x + 24, x), (y - 10, y - 10, y + 2, y + 2)
+            page.fill(xs, ys, facecolor=face, edgecolor=edge, linestyle=line, linewidth=1.2 * _POINT)
+        _write(page, x + 31, y, words, 12)
+    for k, note in enumerate(drawn.notes):
+        _write(page, 10, y + 4 + 18 * (k + 1), note, 12, colour=style.MUTED)
+
+
+def _write(
+    page: Axes,
+    x: float,
+    y: float,
+    text: str,
+    size: float,
+    align: str = "left",
+    colour: str = style.INK,
+    rotation: float = 0,
+    weight: str = "normal",
+) -> None:
+    """A line of text on its baseline, ``size`` in pixels of layout; never read as a formula."""
+    page.text(
+        x,
+        y,
+        text,
+        fontsize=0.92 * size * _POINT,  # DejaVu Sans is wider than the fonts of browsers
+        color=colour,
+        horizontalalignment=align,
+        verticalalignment="baseline",
+        rotation=rotation,
+        rotation_mode="anchor",
+        fontweight=weight,
+        parse_math=False,
+    )

@@ -10,6 +10,12 @@ from collections.abc import Sequence
 INK, MUTED, GRID, PAPER = "#1a1a1a", "#555555", "#e2e2e2", "#ffffff"
 PEAK, BOUND = "#b3261e", "#0b57d0"
 
+NAME = 11
+"""Size of a name in a rectangle, pixels."""
+
+BORDERED = 3
+"""Rectangles narrower or lower than these pixels have no border: it would be all that is seen of them."""
+
 _HUES = 24
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -80,6 +86,16 @@ def _roundness(step: int) -> int:
     if not step:
         return 99
     return sum(step % (k * 10**power) == 0 for power in range(19) for k in (1, 2, 5))
+
+
+def fits(name: str, width: float, height: float) -> str | None:
+    """How a rectangle of so many pixels has room for its name: ``along`` it, ``up`` it, or not."""
+    if max(width, height) < NAME or len(name) > 200:
+        return None
+    long, tall = text_width(name, NAME) + 6, NAME + 3
+    if long <= width and tall <= height:
+        return "along"
+    return "up" if tall <= width < height and long <= height else None
 
 
 def text_width(text: str, size: float) -> float:

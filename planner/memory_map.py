@@ -100,10 +100,18 @@ class Panel:
         areas = (Area(b, at[b.id], at[b.id] + b.size, b.start, b.end) for b in shown)
         return tuple(sorted(areas, key=lambda a: (a.start, a.low, a.end, a.buffer.id)))
 
+    @property
+    def levels(self) -> tuple[tuple[int, str], ...]:
+        """The peak, then the lower bound if it is known: bytes and what they are; one level where they are equal."""
+        if self.lower_bound == self.peak:
+            return ((self.peak, "peak = bound"),)
+        peak = ((self.peak, "peak"),)
+        return peak if self.lower_bound is None else (*peak, (self.lower_bound, "bound"))
+
     @cached_property
     def caption(self) -> str:
         """Title, peak and gap."""
-        said = f"{printable(self.title)}: peak {self.peak:,} bytes"
+        said = f"{shortened(printable(self.title), 40)}: peak {self.peak:,} bytes"
         if self.lower_bound is None:
             return said
         return f"{said}, gap {percent(self.peak - self.lower_bound, self.peak)}"

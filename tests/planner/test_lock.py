@@ -1,67 +1,40 @@
-"""Lock files: what counts as the same, plans that are used again, and files that are wrong."""
+"""Plans that are used again, those that are refused, and when the file is written."""
 
 import json
 import logging
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import api
-from planner.api import BanksExceeded, Planner, PlanningError, Request
-from planner.bank_plan import ANYWHERE
-from planner.dataflow import Dataflow, Role
+from planner.api import BanksExceeded, Planner, PlanningError
 from planner.lock import REFUSALS, Lock, LockError, restored
-from planner.lock_format import LockedArena, LockedGraph, lock_from_json, lock_to_json, request_hash
+from planner.lock_format import lock_from_json, lock_to_json
 from planner.memory import ReplayError
-from planner.share_rules import Share
 from planner.sharing import Policy
 from planner.textfiles import FileError
 from solvers.banks import Bank
 from solvers.buffers import ProblemError
 from solvers.result import Status
-from solvers.run import Objective, Options
 from solvers.verify import VerificationError
-from tests.planner.flows import cat, elementwise, op, tensor, two_parts
-
-REPRODUCIBLE = Request(options=Options(reproducible=True))
-BANKS = (Bank("fast", 64, 1), Bank("slow", 4096, 2, 32))
-
-
-def chain(length=4, extent=8):
-    """x -> v0 -> v1 ... elementwise, and all of them are joined at the end."""
-    names = [f"v{k}" for k in range(length)]
-    ops = [elementwise(f"f{k}", ["x" if k == 0 else names[k - 1]], n) for k, n in enumerate(names)]
-    tensors = [tensor("x", extent, role=Role.INPUT), *(tensor(n, extent) for n in names), tensor("y", 2 * extent)]
-    return Dataflow([*ops, cat("join", names[-2:], "y")], tensors, ["y"])
-
-
-def wide():
-    """A chain of which more is returned: more than the fast bank holds."""
-    return replace(chain(6), outputs=("y", "v0", "v2"))
-
-
-def anywhere(flow):
-    return replace(flow, tensors=tuple(replace(t, arena=ANYWHERE) for t in flow.tensors))
-
-
-def pinned(flow, name, mem_id):
-    return replace(flow, tensors=tuple(replace(t, arena=mem_id) if t.id == name else t for t in flow.tensors))
-
-
-ASKED = {
-    "two parts": (two_parts(), REPRODUCIBLE),
-    "a chain": (chain(), REPRODUCIBLE),
-    "no sharing": (chain(), replace(REPRODUCIBLE, policy=Policy(frozenset()))),
-    "two arenas": (pinned(chain(), "v1", 2), REPRODUCIBLE),
-    "reserved": (chain(), replace(REPRODUCIBLE, reserved={1: 48})),
-    "banks": (anywhere(wide()), replace(REPRODUCIBLE, banks=BANKS)),
-    "pinned in banks": (pinned(anywhere(wide()), "v1", 2), replace(REPRODUCIBLE, banks=BANKS)),
-    "nothing": (Dataflow([], []), REPRODUCIBLE),
-}
+from tests.planner.flows import two_parts
+from tests.planner.locks import (
+    ASKED,
+    REPRODUCIBLE,
+    accept,
+    anywhere,
+    chain,
+    export,
+    key,
+    refuse,
+    text_of,
+)
 
 
 @pytest.fixture
@@ -80,24 +53,6 @@ def no_solver(monkeypatch):
     return switch_off
 
 
-def accept(plan):
-    """A judge."""
-
-
-def refuse(plan):
-    raise ReplayError("never")
-
-
-def export(path, *asked, frozen=False, judge=accept, names=None):
-    """One export: a graph for each of the pairs (flow, request)."""
-    lock = Lock(path, frozen)
-    out = []
-    for k, (flow, request) in enumerate(asked):
-        out.append(lock.plan(names[k] if names else f"method {k}", Planner(flow, request), judge))
-    lock.close()
-    return out
-
-
 def places(plan):
     return {arena: dict(r.solution.offsets) for arena, r in plan.results.items()}
 
@@ -105,42 +60,6 @@ def places(plan):
 def facts(plan):
     results = {a: (r.peak, r.lower_bound, r.status, r.solver, r.proof) for a, r in plan.results.items()}
     return places(plan), results, plan.active, plan.decisions, plan.fallbacks, plan.status, plan.best_assignment
-
-
-HASHES = st.text("0123456789abcdef", min_size=64, max_size=64)
-BYTES = st.integers(0, 2**62)
-
-
-@st.composite
-def arenas(draw):
-    bound = draw(BYTES)
-    return LockedArena(
-        draw(BYTES),
-        draw(st.sampled_from(["optimal", "feasible"])),
-        draw(st.integers(bound, 2**62)),
-        bound,
-        draw(st.text()),
-        draw(st.text()),
-        draw(st.booleans()),
-        draw(st.dictionaries(st.text(), BYTES, max_size=3)),
-    )
-
-
-PLANNED = st.builds(
-    LockedGraph,
-    st.text(),
-    HASHES,
-    st.lists(arenas(), max_size=3).map(tuple),
-    st.lists(st.integers(0, 99)).map(tuple),
-    st.booleans(),
-    st.lists(st.text()).map(tuple),
-)
-REFUSED = st.builds(LockedGraph, st.text(), HASHES, refused=st.text(min_size=1))
-
-
-@given(st.lists(PLANNED | REFUSED, max_size=4).map(tuple))
-def test_reading_what_was_written_gives_the_same(graphs):
-    assert lock_from_json(lock_to_json(graphs)) == graphs
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -157,57 +76,23 @@ def test_a_plan_is_used_again_without_solving(name, path, tmp_path, no_solver):
     assert (path.read_bytes(), after.st_mtime_ns, after.st_ino) == (text, written.st_mtime_ns, written.st_ino)
 
 
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_another_process_writes_the_same_file(seed, path, tmp_path):
+    """Another order of sets, as on another machine."""
+    export(path, *ASKED.values())
+    code = "import sys; from tests.planner.locks import ASKED, export; export(sys.argv[1], *ASKED.values())"
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "other")], env=environment, cwd=root, check=True)
+    assert (tmp_path / "other").read_bytes() == path.read_bytes()
+
+
 def test_banks_take_part():
     """The cases with banks have something in each, and in the fast one only what fits."""
     for name in ("banks", "pinned in banks"):
         peaks = api.plan(*ASKED[name]).peaks
         assert all(peaks.values())
         assert peaks[1] <= 64
-
-
-def key(flow=None, request=REPRODUCIBLE, **changes):
-    return request_hash(Planner(flow or chain(), replace(request, **changes)))
-
-
-def test_what_does_not_count():
-    flow = chain()
-    how = replace(REPRODUCIBLE.options, seed=7, workers=3, time_limit=99.0, reproducible=False, copy_weight=5.0)
-    shuffled = replace(flow, tensors=flow.tensors[::-1])
-    assert key() == key(options=how) == key(shuffled)
-    renamed = tuple(replace(b, name=b.name.upper()) for b in BANKS)
-    assert key(anywhere(flow), banks=BANKS) == key(anywhere(flow), banks=renamed)
-
-
-def test_what_counts():
-    """Each of these is another problem."""
-    flow = chain()
-    options = REPRODUCIBLE.options
-    weighted = replace(options, objective=Objective.WEIGHTED)
-    keys = [
-        key(),
-        key(chain(5)),
-        key(chain(extent=9)),
-        key(replace(flow, outputs=("y", "v0"))),
-        key(pinned(flow, "v1", 2)),
-        key(pinned(flow, "v1", None)),
-        *(
-            key(replace(flow, tensors=tuple(replace(t, **change) if t.id == "v1" else t for t in flow.tensors)))
-            for change in ({"alignment": 64}, {"rigid": True}, {"itemsize": 2})
-        ),
-        key(policy=Policy(frozenset({Share.CONCAT}))),
-        key(policy=Policy(preserve_inputs=True)),
-        key(policy=Policy(min_part_alignment=32)),
-        key(reserved={1: 48}),
-        key(options=replace(options, objective=Objective.COPIES)),
-        key(options=weighted),
-        key(options=replace(weighted, copy_weight=2.0)),
-        key(anywhere(flow)),
-        key(anywhere(flow), banks=BANKS),
-        key(anywhere(flow), banks=BANKS[::-1]),
-        key(anywhere(flow), banks=(replace(BANKS[0], size=63), BANKS[1])),
-        key(anywhere(replace(flow, ops=(*flow.ops, op("again", ["y"], [])))), banks=BANKS),
-    ]
-    assert len(set(keys)) == len(keys)
 
 
 def test_another_problem_is_planned_anew_and_the_log_says_so(path, caplog):
@@ -387,16 +272,13 @@ def test_a_tensor_is_not_moved_out_of_its_bank(path):
                 restored(Planner(flow, request), graph)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(deadline=None)
 @given(data=st.data())
-def test_any_number_may_be_wrong(data, tmp_path):
+def test_any_number_may_be_wrong(data):
     """A plan that is used is a right one: its places pass the judge of the problem with the ties that it names."""
     name = data.draw(st.sampled_from(["a chain", "two arenas", "pinned in banks"]))
     planner = Planner(*ASKED[name])
-    if name not in TEXTS:
-        export(tmp_path / name, ASKED[name])
-        TEXTS[name] = (tmp_path / name).read_text()
-    tree = json.loads(TEXTS[name])
+    tree = json.loads(text_of(name))
     (graph,) = tree["graphs"]
     arena = data.draw(st.sampled_from(graph["arenas"]))
     if data.draw(st.booleans()):
@@ -414,97 +296,6 @@ def test_any_number_may_be_wrong(data, tmp_path):
     assert set().union(*(r.solution.offsets for r in plan.results.values())) == {
         b.id for p in planner.problems(()).values() for b in p.buffers
     }
-
-
-TEXTS = {}
-
-
-def good_text(tmp_path):
-    if "good" not in TEXTS:
-        export(tmp_path / "good", ASKED["two parts"], ASKED["a chain"])
-        TEXTS["good"] = (tmp_path / "good").read_text()
-    return TEXTS["good"]
-
-
-SNIPPETS = ["", "0", "-1", "null", "true", '""', "[]", "{}", ",", "NaN", "1e999", '"\\ud800"', "é"]
-SNIPPETS += ["9" * 5000, "[" * 5000]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
-@given(data=st.data())
-def test_a_corrupt_file_is_one_sentence_and_never_overwritten(data, tmp_path):
-    """A stretch of the text, or the value of a key, is something else."""
-    text = good_text(tmp_path)
-    if data.draw(st.booleans()):
-        low = data.draw(st.integers(0, len(text)))
-        high = data.draw(st.integers(low, min(len(text), low + 40)))
-        wrong = text[:low] + data.draw(st.sampled_from(SNIPPETS) | st.text(max_size=3)) + text[high:]
-        content = wrong.encode(errors="surrogatepass")
-    else:
-        content = json.dumps(_with_another_value(data, json.loads(text))).encode()
-    path = tmp_path / "model.arena.json"
-    path.write_bytes(content)
-    for frozen in (True, False):
-        try:
-            export(path, ASKED["two parts"], ASKED["a chain"], frozen=frozen)
-        except (FileError, LockError) as error:
-            wrong = error
-        else:
-            continue
-        assert path.read_bytes() == content
-        if isinstance(wrong, FileError):
-            assert str(wrong).startswith(f"{path}:")
-            assert "\n" not in str(wrong)
-        else:
-            assert frozen
-
-
-def _with_another_value(data, tree):
-    """The tree with one value changed, taken out, or put under a key that is unknown."""
-    here, way = tree, []
-    while isinstance(here, dict | list) and here and (not way or data.draw(st.booleans())):
-        key = data.draw(st.sampled_from(sorted(here) if isinstance(here, dict) else range(len(here))))
-        way.append((here, key))
-        here = here[key]
-    holder, key = way[-1]
-    value = data.draw(st.sampled_from([None, True, -1, 0.5, "", "x", [], [1], {}, {"a": 1}, 2**70, "\ud800"]))
-    match data.draw(st.sampled_from(["change", "delete", "add"])):
-        case "change":
-            holder[key] = value
-        case "delete":
-            del holder[key]
-        case "add" if isinstance(holder, dict):
-            holder["unknown"] = value
-    return tree
-
-
-HEAD = '{"format": "arena-lock", "version": 1, '
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", ":1: not JSON"),
-        ('{"name": "mine"}', ":1: format is None: it must be 'arena-lock'"),
-        ('{\n"format": "arena-plan", "version": 1}', ":2: format is 'arena-plan'"),
-        ('{"format": "arena-lock",\n"version": 2, "graphs": []}', ":2: version is 2"),
-        ('{"format": "arena-lock", "version": 1}', ":1: 'graphs' is missing"),
-        (HEAD + '"graphs": [], "x": 1}', ":1: 'x' is unknown"),
-        (HEAD + '"graphs": {}}', ":1: graphs is a dict"),
-        (HEAD + '"graphs": [\n1]}', ":2: graphs[0]: it is a int"),
-        (HEAD + '"graphs": [\n{"graph": "a"}]}', ":2: graphs[0]: 'active' is missing"),
-        (
-            HEAD + '"graphs": [\n{"graph": "a", "problem_sha256": "F", "refused": "why"}]}',
-            ":2: graphs[0]: problem_sha256 is 'F': it must be 64 digits",
-        ),
-    ],
-)
-def test_files_that_are_no_lock_files(text, complaint, path):
-    path.write_text(text)
-    with pytest.raises(FileError) as error:
-        export(path, ASKED["a chain"])
-    assert f"{path}{complaint}" in str(error.value)
-    assert path.read_text() == text
 
 
 def test_a_folder_bytes_that_are_no_text_and_paths_that_are_none(tmp_path, no_solver):
