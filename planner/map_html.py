@@ -199,8 +199,8 @@ function paint(c, plot, [start, stop, low, high, colour, outline, name], alpha, 
   const wide = seen[1] - seen[0], tall = seen[3] - seen[2], long = c.measureText(name).width + 6;
   const across = (seen[0] + seen[1]) / 2, down = (seen[2] + seen[3]) / 2;
   c.fillStyle = INK;
-  if (long <= wide && tall >= 14) c.fillText(name, across, down + 4);
-  else if (long <= tall && tall > wide && wide >= 14) upwards(c, name, across + 4, down);
+  if (long <= wide && tall >= 13) c.fillText(name, across, down + 4);
+  else if (long <= tall && tall > wide && wide >= 13) upwards(c, name, across + 4, down);
 }
 function upwards(c, text, across, down) {
   c.save(); c.translate(across, down); c.rotate(-Math.PI / 2); c.fillText(text, 0, 0); c.restore();

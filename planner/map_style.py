@@ -92,7 +92,7 @@ def fits(name: str, width: float, height: float) -> str | None:
     """How a rectangle of so many pixels has room for its name: ``along`` it, ``up`` it, or not."""
     if max(width, height) < NAME or len(name) > 200:
         return None
-    long, tall = text_width(name, NAME) + 6, NAME + 3
+    long, tall = text_width(name, NAME) + 6, NAME + 2
     if long <= width and tall <= height:
         return "along"
     return "up" if tall <= width < height and long <= height else None
