@@ -197,7 +197,7 @@ def test_a_required_handoff_is_planned():
 
 
 def test_an_unknown_solver_is_refused():
-    with pytest.raises(ValueError, match="'best': it must be one of auto, cp-sat, greedy"):
+    with pytest.raises(ValueError, match="'best': it must be one of auto, cp-sat, native, greedy"):
         solve(Problem([]), "best")
 
 
