@@ -19,6 +19,7 @@ from planner.dataflow import Dataflow
 from planner.memory import ReplayError
 from planner.pte.accesses import Kept
 from planner.pte.file import ProgramFile, parse_pte, to_bytes
+from planner.pte.flow import flow_of
 from planner.pte.method import Method
 from planner.pte.rewrite import Rewritten, not_expressible, rewrite
 from planner.pte.trace import trace
@@ -156,7 +157,7 @@ class _Replanning:
     def _attempt(self, request: api.Request) -> tuple[Rewritten, api.Plan]:
         opaque: list[str] = []
         while True:
-            flow = self.method.flow(opaque)
+            flow = flow_of(self.method, opaque)
             plan = api.plan(flow, request)
             inexpressible = not_expressible(plan.decisions)
             if not inexpressible:

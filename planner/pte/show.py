@@ -9,6 +9,7 @@ from planner.dataflow import Dataflow, Role
 from planner.memory_map import Panel
 from planner.pte.accesses import Kept
 from planner.pte.file import ProgramFile
+from planner.pte.flow import flow_of, offsets_of
 from planner.pte.method import Method
 from planner.remedies import remedies
 from planner.report import PeakReport, heaviest_step, holders_of, load_without
@@ -67,7 +68,8 @@ class _Method:
         self.method = method
         self.arenas = arenas
         self.options = options
-        self.flow: Dataflow = method.flow()
+        self.offsets = offsets_of(method)
+        self.flow: Dataflow = flow_of(method)
         numbers = {name: k for k, name in method.names.items()}
         self.steps = {
             k: f"{op.name}, instruction {numbers[op.name]}" if op.name in numbers else op.name
@@ -111,7 +113,7 @@ class _Method:
 
     def _as_in_the_file(self, problem: Problem) -> Solution:
         active = tuple(range(len(problem.colocations)))
-        return Solution({b.id: self.method.offsets[b.id] for b in problem.buffers}, active)
+        return Solution({b.id: self.offsets[b.id] for b in problem.buffers}, active)
 
     def _why(self, i: str, end: int) -> str:
         """Why a tensor is alive, from its birth to the last need of its bytes, by whatever shows them."""

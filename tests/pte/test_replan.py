@@ -15,6 +15,7 @@ from planner.executorch.compare import facts_of, lower, run_program, same_bits, 
 from planner.executorch.example_models import SinCosCat, UNet
 from planner.pte.accesses import Kept
 from planner.pte.file import parse_pte
+from planner.pte.flow import flow_of
 from planner.pte.method import Method
 from planner.pte.replan import replan
 from planner.share_rules import Share
@@ -201,7 +202,7 @@ def test_an_operator_whose_schema_is_not_known_shares_nothing():
     assert report.after.total <= report.before.total
     method = Method(file, plan)
     assert [a.mutates for a in method.accesses if a.name == "mine::relu.out"] == [(a_of(method, "mine::relu.out"))]
-    assert method.flow().ties  # what it writes lies where something else was: it may be a view of that
+    assert flow_of(method).ties  # what it writes lies where something else was: it may be a view of that
 
 
 def a_of(method, name):
