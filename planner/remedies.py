@@ -139,10 +139,7 @@ def _callers(
         here = [i for i in ids if i in large and flow.by_id[i].role in (Role.INPUT, Role.VALUE)]
         left = load_without(ids) if here else peak
         if left < LEAST_GAIN * peak:
-            words = ", ".join(
-                f"{i} ({large[i]:,} bytes, to step {flow.lifetimes[flow.root(i).id][1] - 1})"
-                for i in dict.fromkeys(here)
-            )
+            words = ", ".join(f"{i} ({large[i]:,} bytes, {_until(flow, i)})" for i in dict.fromkeys(here))
             out.append(
                 f"{what}s in the arena: {words}. With `{option}=False` the caller's memory is used for them. "
                 f"The load falls from {peak:,} to {left:,} bytes"

@@ -1,6 +1,21 @@
-"""Settings of the random tests: no deadline (shared machines are noisy); a failure prints how to repeat it."""
+"""Settings of the random tests: no deadline (shared machines are noisy); a failure prints how to repeat it. And a
+fixture for lock files."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from planner import api
 
 settings.register_profile("arena", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("arena")
+
+
+@pytest.fixture
+def no_solver(monkeypatch):
+    """From now on, nothing may be solved."""
+
+    def switch_off():
+        for name in ("solve", "solve_in_banks"):
+            monkeypatch.setattr(api, name, lambda *a: pytest.fail("it was solved"))
+
+    return switch_off

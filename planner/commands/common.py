@@ -68,11 +68,34 @@ def banks_given(sizes: Sequence[Size]) -> tuple[Bank, ...]:
     return tuple(banks)
 
 
+def add_banks(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add ``--bank``, as often as wanted."""
+    metavar = "NAME=SIZE[@ALIGNMENT]"
+    parser.add_argument("--bank", type=bank, action="append", default=[], metavar=metavar, help=help_text)
+
+
+def add_workers_and_seed(parser: argparse.ArgumentParser) -> None:
+    """Add what says how to search."""
+    parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
+    parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
+
+
+def check_workers_and_seed(args: argparse.Namespace) -> None:
+    """Raise `FileError` where they are more than the solvers take."""
+    if args.workers > 1000 or args.seed >= 2**31:
+        raise FileError("--workers must be at most 1000 and --seed below 2^31")
+
+
+def same_file(one: str, other: str) -> bool:
+    """Are two paths one file that exists?"""
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+
+
 def check_output(output: str, source: str, suffixes: tuple[str, ...], what: str) -> None:
     """Raise `FileError` unless ``output`` has one of the suffixes (or is ``-``) and is not the file read from."""
     if output != "-" and not output.endswith(suffixes):
         raise FileError(f"{output!r}: {what} is written as {' or '.join(suffixes)}")
-    if output != "-" and os.path.exists(output) and os.path.exists(source) and os.path.samefile(output, source):
+    if output != "-" and same_file(output, source):
         raise FileError(f"{output}: this would overwrite what is read")
 
 

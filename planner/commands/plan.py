@@ -15,7 +15,18 @@ from types import FrameType
 from typing import Any
 
 from planner.commands.bank_table import print_banks
-from planner.commands.common import DONE, FAILED, bank, banks_given, check_output, count, seconds, weight
+from planner.commands.common import (
+    DONE,
+    FAILED,
+    add_banks,
+    add_workers_and_seed,
+    banks_given,
+    check_output,
+    check_workers_and_seed,
+    count,
+    seconds,
+    weight,
+)
 from planner.textfiles import FileError
 
 NAME = "plan"
@@ -33,17 +44,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PLAN.json", help="write it there (.json, or .csv with offsets)")
     parser.add_argument("--solver", default="auto", metavar="NAME", help="auto (default), cp-sat, native or greedy")
     parser.add_argument("--time-limit", type=seconds, default=10.0, metavar="S", help="seconds (default 10)")
-    parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
-    parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
+    add_workers_and_seed(parser)
     parser.add_argument("--capacity", type=count, metavar="BYTES", help="no larger arena will do")
-    parser.add_argument(
-        "--bank",
-        type=bank,
-        action="append",
-        default=[],
-        metavar="NAME=SIZE[@ALIGNMENT]",
-        help="a memory to place buffers in, the fastest first; sizes in bytes, or with K, M, G",
-    )
+    add_banks(parser, "a memory to place buffers in, the fastest first; sizes in bytes, or with K, M, G")
     parser.add_argument("--reproducible", action="store_true", help="work decides, not the clock: one plan anywhere")
     parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
     objectives = ("peak", "copies", "weighted")
@@ -66,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileError(f"--solver is {args.solver!r}: it must be one of {', '.join(SOLVERS)}")
     if args.output is not None:
         check_output(args.output, args.problem, (".json", ".csv"), "a plan")
-    if args.workers > 1000 or args.seed >= 2**31:
-        raise FileError("--workers must be at most 1000 and --seed below 2^31")
+    check_workers_and_seed(args)
     problem = files.read_problem(args.problem, args.optional)
     if args.capacity is not None:
         try:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from typing import Any
 
-from planner.commands.common import DONE, FAILED, count, needs_executorch, seconds
+from planner.commands.common import (
+    DONE,
+    FAILED,
+    add_workers_and_seed,
+    check_workers_and_seed,
+    count,
+    needs_executorch,
+    same_file,
+    seconds,
+)
 from planner.textfiles import FileError, write_atomically
 
 NAME = "replan"
@@ -35,8 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="tensors inside others lie at multiples of it (default 1; 16 for targets whose kernels want it)",
     )
     parser.add_argument("--time-limit", type=seconds, default=10.0, metavar="S", help="seconds a method (default 10)")
-    parser.add_argument("--workers", type=count, default=0, metavar="N", help="threads (default 0: one per core)")
-    parser.add_argument("--seed", type=count, default=0, metavar="N", help="random seed (default 0)")
+    add_workers_and_seed(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--quiet", action="store_true", help="no progress lines")
 
@@ -46,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
     output = args.model if args.in_place_file else args.output
     if not output.endswith(".pte"):
         raise FileError(f"{output!r}: a program is written as .pte")
-    there = not args.in_place_file and os.path.exists(output) and os.path.exists(args.model)
-    if there and os.path.samefile(output, args.model):
+    if not args.in_place_file and same_file(output, args.model):
         raise FileError(f"{output}: this would overwrite what is read; --in-place-file allows it")
-    if args.min_part_alignment < 1 or args.workers > 1000 or args.seed >= 2**31:
-        raise FileError("--min-part-alignment must be at least 1, --workers at most 1000 and --seed below 2^31")
+    check_workers_and_seed(args)
+    if args.min_part_alignment < 1:
+        raise FileError(f"--min-part-alignment is {args.min_part_alignment}: it must be at least 1")
     with needs_executorch():
         from planner.pte.file import read_pte
         from planner.pte.replan import checked_bytes, replan

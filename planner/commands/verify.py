@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from planner.commands.common import DONE, FAILED, bank, banks_given
+from planner.commands.common import DONE, FAILED, add_banks, banks_given
 from planner.textfiles import FileError
 
 NAME = "verify"
@@ -19,13 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("problem", metavar="PROBLEM")
     parser.add_argument("plan", metavar="PLAN")
-    parser.add_argument(
-        "--bank",
-        type=bank,
-        action="append",
-        default=[],
-        metavar="NAME=SIZE[@ALIGNMENT]",
-        help="judge a plan with banks by these, in the plan's order, and not by the sizes that it states itself",
+    add_banks(
+        parser, "judge a plan with banks by these, in the plan's order, and not by the sizes that it states itself"
     )
     parser.add_argument("--optional", action="store_true", help="read all colocations as optional")
 

@@ -61,19 +61,20 @@ def copied_by(
     given : sequence
         Its arguments in the schema's order; None where not given.
     specs_of : callable
-        The tensors that an argument stands for.
+        The tensors that the operand stands for.
     outs : sequence of TensorSpec
         The results.
     """
-    source = given[1 if target is aten.copy.out else 0] if given else None
+    if target not in _RESHAPES and target not in _CUTS:
+        return None
+    source = given[1 if target is aten.copy.out else 0]
     before = specs_of(source)
     if len(before) != 1:
         return None
     if target in _RESHAPES:
         return View(source) if len(outs) == 1 and _keeps_order(target, given, before[0], outs[0]) else None
     shape = [int(n) for n in before[0].shape]
-    cut = _CUTS.get(target)
-    found = cut(given, shape) if cut is not None and shape else None
+    found = _CUTS[target](given, shape) if shape else None
     return None if found is None else View(source, *found)
 
 

@@ -1,4 +1,8 @@
-"""From a method to a `Dataflow`: what tensors show of each other becomes ties that must be kept."""
+"""From a method to a `Dataflow`: what tensors show of each other becomes ties that must be kept.
+
+A tensor that lies at an odd address may lie at one again, so that the plan that the file has is always one of those to
+choose from.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,11 @@ def flow_of(method: Method, opaque: Collection[str] = ()) -> Dataflow:
     return _Builder(method, opaque).build()
 
 
-def offsets_of(method: Method) -> dict[str, int]:
-    """Where every tensor of a method's dataflow lies in the file, bytes."""
-    made = _Builder(method, ())
-    made.build()
-    return {i: low for i, (_, low, _) in made.place.items()}
+def placed_flow_of(method: Method) -> tuple[Dataflow, dict[str, int]]:
+    """A method as a dataflow, and where every planned tensor of it lies in the file, bytes."""
+    builder = _Builder(method, ())
+    flow = builder.build()
+    return flow, {i: low for i, (_, low, _) in builder.place.items()}
 
 
 class _Builder:

@@ -2,9 +2,7 @@
 
 The method is planned already, so tensors may lie in each other: a view is a value of its own at the address of its
 base, an elided concat is read where its parts were written. Who shows whose bytes is found by running the method
-symbolically at the addresses that it has. What it shows becomes a required tie. A
-tensor that lies at an odd address may lie at one again, so that the plan that the file has is always one of those to
-choose from.
+symbolically at the addresses that it has.
 
 State lives from before the run to after it, and all of it that overlaps moves as one: values with initial content or a
 name, whatever is read, or written in part, before it is written in full. What lies in arenas that another method may
@@ -17,11 +15,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from executorch.exir.schema import ExecutionPlan, Tensor
-from executorch.exir.tensor import TensorSpec
 
 from planner.executorch.in_place import may_write_in_place
 from planner.executorch.views import View, copied_by
@@ -134,13 +131,8 @@ class Method:
         if a.target is None:
             return None
         given = [i if self.reader.tensors(i) else self.reader.literal(i) for i in a.arguments]
-        tensor_positions = {k for k, i in enumerate(a.arguments) if self.reader.tensors(i)}
-
-        def specs_of(x: Any) -> list[TensorSpec]:
-            is_tensor = any(given[k] is x for k in tensor_positions) if isinstance(x, int) else False
-            return [self.specs[i] for i in self.reader.tensors(x)] if is_tensor else []
-
-        return copied_by(a.target, given, specs_of, [self.specs[i] for i in a.writes])
+        outs = [self.specs[i] for i in a.writes]
+        return copied_by(a.target, given, lambda i: [self.specs[k] for k in self.reader.tensors(i)], outs)
 
     def concat_axis(self, a: Access) -> int | None:
         """The axis of a concat; None for other instructions."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import api
-from planner.dataflow import Dataflow, Role
+from planner.dataflow import Role
 from planner.memory_map import Panel
 from planner.pte.accesses import Kept
 from planner.pte.file import ProgramFile
-from planner.pte.flow import flow_of, offsets_of
+from planner.pte.flow import placed_flow_of
 from planner.pte.method import Method
 from planner.remedies import remedies
 from planner.report import PeakReport, heaviest_step, holders_of, load_without
@@ -68,8 +68,7 @@ class _Method:
         self.method = method
         self.arenas = arenas
         self.options = options
-        self.offsets = offsets_of(method)
-        self.flow: Dataflow = flow_of(method)
+        self.flow, self.offsets = placed_flow_of(method)
         numbers = {name: k for k, name in method.names.items()}
         self.steps = {
             k: f"{op.name}, instruction {numbers[op.name]}" if op.name in numbers else op.name

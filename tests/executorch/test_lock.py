@@ -12,7 +12,6 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import ExecutorchBackendConfig, to_edge
 from torch.export import export
 
-from planner import api
 from planner.api import PlanningError
 from planner.executorch import ArenaWarning, Bank, arena_planning_pass
 from planner.executorch import job as job_module
@@ -31,17 +30,6 @@ R, cat = torch.randn, torch.cat
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.arena.json"
-
-
-@pytest.fixture
-def no_solver(monkeypatch):
-    """From now on, nothing may be solved."""
-
-    def switch_off():
-        for name in ("solve", "solve_in_banks"):
-            monkeypatch.setattr(api, name, lambda *a: pytest.fail("it was solved"))
-
-    return switch_off
 
 
 def planned(edge, **arguments):

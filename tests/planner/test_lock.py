@@ -42,17 +42,6 @@ def path(tmp_path):
     return tmp_path / "model.arena.json"
 
 
-@pytest.fixture
-def no_solver(monkeypatch):
-    """From now on, nothing may be solved."""
-
-    def switch_off():
-        for name in ("solve", "solve_in_banks"):
-            monkeypatch.setattr(api, name, lambda *a: pytest.fail("it was solved"))
-
-    return switch_off
-
-
 def places(plan):
     return {arena: dict(r.solution.offsets) for arena, r in plan.results.items()}
 
