@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from planner.commands import demo, plan, replan, show, verify
+from planner.commands import bench, demo, plan, replan, show, verify
 from planner.commands.common import BAD_INPUT, INTERRUPTED
 from planner.textfiles import FileError
 
-COMMANDS = (demo, plan, verify, show, replan)
+COMMANDS = (demo, plan, verify, show, replan, bench)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

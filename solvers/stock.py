@@ -1,4 +1,4 @@
-"""ExecuTorch's own greedy planner, restated on buffers, so that it can be compared without torch.
+"""ExecuTorch's own greedy and naive planners, restated on buffers, so that they can be compared without torch.
 
 After ``executorch.exir.memory_planning.greedy`` (1.5): sizes are padded to the alignment; largest first, the later of
 equals before the earlier; a buffer goes to the first bucket that it shares no step with, else on top of its
@@ -51,6 +51,16 @@ def stock_greedy(problem: Problem) -> dict[str, int]:
     homes, sizes = pack([padded[k] for k in order], [b.start for b in rows], [b.end for b in rows])
     floors = [0, *itertools.accumulate(sizes)]
     return {b.id: floors[home] + at for b, (home, at) in zip(rows, homes, strict=True)}
+
+
+def stock_naive(problem: Problem) -> dict[str, int]:
+    """Offsets (bytes) as stock's naive planner gives them: one buffer after the other, padded; nothing is reused."""
+    alignment = max((b.alignment for b in problem.buffers), default=1)
+    offsets, at = {}, 0
+    for b in problem.buffers:
+        offsets[b.id] = at
+        at += -(-b.size // alignment) * alignment
+    return offsets
 
 
 def _pack(padded: list[int], starts: list[int], ends: list[int]) -> tuple[list[tuple[int, int]], list[int]]:

@@ -1,0 +1,1 @@
+"""Real networks, exported by ExecuTorch, as planning problems."""

@@ -1,0 +1,111 @@
+"""Networks of the package pytorchcv: classifiers, segmenters, detectors, pose and speech."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from benchmarks.corpus.entry import ALL, DELEGATED, IMAGES, PORTABLE, Entry, Made, Variant, image
+
+SOURCE = "pytorchcv"
+
+
+def _vision(name: str, size: int) -> Made:
+    from pytorchcv.model_provider import get_model
+
+    sized = {"in_size": (size, size)} if "_" in name and name.rsplit("_", 1)[1] in _SIZED else {}
+    return get_model(name, pretrained=False, **sized), (image(size),)
+
+
+_SIZED = frozenset({"cityscapes", "coco", "voc", "celebamaskhq"})
+"""Data sets whose networks are told the size of the image."""
+
+
+def _speech(name: str) -> Made:
+    from pytorchcv.model_provider import get_model
+
+    class Spectrum(torch.nn.Module):
+        """The encoder and decoder on a spectrogram of fixed length."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = get_model(name, pretrained=False)
+            self.register_buffer("length", torch.tensor([128]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.net(x, self.length)[0]
+
+    return Spectrum(), (torch.randn(1, 64, 128),)
+
+
+def _entry(name: str, variants: tuple[Variant, ...] = PORTABLE, size: int = 224) -> Entry:
+    short = name.removesuffix("_cityscapes").removesuffix("_coco").removesuffix("_celebamaskhq")
+    return Entry(short, SOURCE, functools.partial(_vision, name, size), variants)
+
+
+ENTRIES = (
+    # one path
+    _entry("alexnet"),
+    _entry("mobilenet_w1", DELEGATED),
+    _entry("mobilenetv2_w1", ALL),
+    _entry("darknet53"),
+    # residual
+    _entry("resnet18", ALL),
+    _entry("resnet50", DELEGATED),
+    _entry("preresnet18"),
+    _entry("seresnet50"),
+    _entry("resnext50_32x4d"),
+    _entry("mnasnet_b1"),
+    _entry("mobilenetv3_large_w1", DELEGATED),
+    _entry("efficientnet_b0", DELEGATED),
+    _entry("proxylessnas_mobile"),
+    _entry("fbnet_cb"),
+    _entry("xception", size=299),
+    _entry("igcv3_w1"),
+    # concats
+    _entry("squeezenet_v1_1", ALL),
+    _entry("bninception"),
+    _entry("inceptionv3", DELEGATED, 299),
+    _entry("inceptionv4", size=299),
+    _entry("inceptionresnetv1", size=299),
+    _entry("densenet121", (*IMAGES, Variant.INT8)),
+    _entry("xdensenet121_2"),
+    _entry("sparsenet121"),
+    _entry("condensenet74_c4_g4"),
+    _entry("dpn68"),
+    _entry("peleenet", DELEGATED),
+    _entry("hardnet39ds"),
+    _entry("hardnet68"),
+    _entry("vovnet39", IMAGES),
+    _entry("dla34"),
+    _entry("fishnet99"),
+    _entry("shufflenet_g1_w1"),
+    _entry("shufflenetv2_w1", ALL),
+    _entry("menet108_8x1_g3"),
+    _entry("ghostnet", DELEGATED),
+    _entry("mixnet_s"),
+    _entry("nasnet_4a1056"),
+    _entry("hrnet_w18_small_v1", IMAGES),
+    # segmentation
+    _entry("unet_cityscapes", IMAGES),
+    _entry("bisenet_resnet18_celebamaskhq"),
+    _entry("cgnet_cityscapes"),
+    _entry("dabnet_cityscapes"),
+    _entry("edanet_cityscapes"),
+    _entry("enet_cityscapes"),
+    _entry("erfnet_cityscapes"),
+    _entry("fastscnn_cityscapes"),
+    _entry("icnet_resnetd50b_cityscapes", size=480),
+    _entry("lednet_cityscapes"),
+    _entry("linknet_cityscapes"),
+    _entry("pspnet_resnetd50b_cityscapes", size=240),
+    _entry("sinet_cityscapes"),
+    # detection and pose
+    _entry("centernet_resnet18_coco", size=256),
+    _entry("lwopenpose2d_mobilenet_cmupan_coco", IMAGES, 256),
+    _entry("simplepose_resnet18_coco", size=256),
+    # speech
+    Entry("quartznet5x5", SOURCE, functools.partial(_speech, "quartznet5x5_en_ls")),
+    Entry("jasperdr10x5", SOURCE, functools.partial(_speech, "jasperdr10x5_en")),
+)

@@ -1,0 +1,241 @@
+"""Problems times planners, each run in a worker process; rows come as the problems end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from queue import SimpleQueue
+
+from planner.bench.contenders import Entrant
+from planner.bench.row import Outcome, Row
+from planner.bench.summary import with_excess
+from planner.bench.worker import READY, Report, Task, serve
+from planner.json_format import problem_hash
+from solvers.problem import Problem
+from solvers.run import Options
+
+STARTING = 120.0
+"""Seconds that a worker may take to import what a planner needs."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes
+    ----------
+    problems : sequence of Problem
+    entrants : sequence of Entrant
+    options : Options
+        Of every planner: time limit in seconds, workers, seed.
+    runs : int
+        Of each; the planners of a problem take turns.
+    jobs : int
+        Problems at a time.
+    patience : float
+        Seconds after which a planner that does not answer is stopped.
+    """
+
+    problems: Sequence[Problem]
+    entrants: Sequence[Entrant]
+    options: Options
+    runs: int = 1
+    jobs: int = 1
+    patience: float = 60.0
+
+    def asks(self, row: Row) -> bool:
+        """Is this row what is to be measured?"""
+        o = self.options
+        asked = (o.time_limit, o.workers, o.seed, self.runs)
+        same = (row.time_limit, row.workers, row.seed, row.runs) == asked
+        return same and row.planner in {e.name for e in self.entrants}
+
+
+Tell = Callable[[str], None]
+"""Is told ``problem: planner`` as each begins."""
+
+
+def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[list[Row]]:
+    """Measure what is not known yet.
+
+    Parameters
+    ----------
+    plan : Plan
+    known : sequence of Row
+        Measured before: what was asked there is not asked again.
+    tell : callable, optional
+
+    Yields
+    ------
+    list of Row
+        All rows of a problem, those known included, with their excess, as soon as all its planners ran.
+    """
+    before: dict[tuple[str, str], list[Row]] = {}
+    for row in known:
+        before.setdefault((row.problem, row.sha256), []).append(row)
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    workers = [Worker() for _ in range(plan.jobs)]
+    for worker in workers:
+        idle.put(worker)
+
+    def one(problem: Problem) -> list[Row]:
+        worker = idle.get()
+        try:
+            return _measure(plan, problem, before, worker, tell)
+        finally:
+            idle.put(worker)
+
+    pool = ThreadPoolExecutor(plan.jobs)
+    waiting: set[Future[list[Row]]] = {pool.submit(one, p) for p in plan.problems}
+    try:
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        for worker in workers:
+            worker.stop()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _measure(
+    plan: Plan, problem: Problem, before: dict[tuple[str, str], list[Row]], worker: Worker, tell: Tell
+) -> list[Row]:
+    sha256 = problem_hash(problem)
+    known = before.get((problem.name, sha256), [])
+    blank = {e.name: _blank(plan, problem, sha256, e) for e in plan.entrants}
+    asked = {row.asked for row in known}
+    todo = [e for e in plan.entrants if blank[e.name].asked not in asked]
+    reports: dict[str, list[Report]] = {e.name: [] for e in todo}
+    for _ in range(plan.runs):
+        for entrant in todo:
+            if any(r.peak is None for r in reports[entrant.name]):
+                continue  # it will not be better the next time
+            tell(f"{problem.name}: {entrant.name}")
+            reports[entrant.name].append(worker.run(Task(problem, entrant.name, plan.options), plan.patience))
+    return with_excess([*known, *(_filled(blank[e.name], reports[e.name]) for e in todo)])
+
+
+def _blank(plan: Plan, problem: Problem, sha256: str, entrant: Entrant) -> Row:
+    o = plan.options
+    what = (problem.name, sha256, len(problem.buffers), entrant.name, entrant.kinds)
+    row = Row(*what, o.time_limit, o.workers, o.seed, plan.runs, plan.jobs, Outcome.CRASHED)
+    return replace(row, versions=_versions(entrant), machine=machine())
+
+
+def _filled(row: Row, reports: Sequence[Report]) -> Row:
+    """The row of one planner: the plan is the first run's, the time the median of all."""
+    first, last = reports[0], reports[-1]
+    if last.peak is None:
+        return replace(row, status=last.status, engine=last.engine, error=last.error)
+    times = tuple(r.seconds for r in reports)
+    bound = first.lower_bound
+    gap = None if bound is None else (first.peak - bound) / first.peak if first.peak else 0.0
+    return replace(
+        row,
+        status=first.status,
+        peak=first.peak,
+        lower_bound=bound,
+        gap=gap,
+        saved=first.saved,
+        seconds=statistics.median(times),
+        times=times,
+        engine=first.engine,
+        struck=first.struck,
+    )
+
+
+def _versions(entrant: Entrant) -> dict[str, str]:
+    found = {}
+    for package in entrant.contender.packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, str]:
+    """The machine, as rows name it."""
+    model = platform.processor() or platform.machine()
+    cpus = Path("/proc/cpuinfo")
+    if cpus.exists():
+        names = [line.partition(":")[2].strip() for line in cpus.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {
+        "cpu": model,
+        "cores": str(os.cpu_count()),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+
+
+class Worker:
+    """A worker process, started when it is needed and again when it died or was stopped."""
+
+    def __init__(self) -> None:
+        self.process: BaseProcess | None = None
+        self.pipe: Connection | None = None
+        self.closed = False
+
+    def run(self, task: Task, patience: float) -> Report:
+        """Run a task; a death or a silence longer than ``patience`` seconds is a report as well."""
+        try:
+            pipe = self._started()
+            pipe.send(task)
+            for allowed in (STARTING, patience):
+                if not pipe.poll(allowed):
+                    self.kill()
+                    return Report(Outcome.OVERRUN, error=f"no answer after {allowed:g} s")
+                answer = pipe.recv()
+                if answer != READY:
+                    assert isinstance(answer, Report)
+                    return answer
+            raise AssertionError("a worker answers once")
+        except (EOFError, OSError):
+            code = self._exit_code()
+            self.kill()
+            return Report(Outcome.CRASHED, error=f"its process died, exit code {code}")
+
+    def _started(self) -> Connection:
+        if self.closed:
+            raise EOFError
+        if self.process is None or not self.process.is_alive() or self.pipe is None:
+            context = multiprocessing.get_context("spawn")
+            self.pipe, theirs = context.Pipe()
+            self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self.process.start()
+            theirs.close()
+        return self.pipe
+
+    def _exit_code(self) -> int | None:
+        if self.process is None:
+            return None
+        self.process.join(5)
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        """Stop the process, if there is one."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+        if self.pipe is not None:
+            self.pipe.close()
+            self.pipe = None
+
+    def stop(self) -> None:
+        """Stop it for good."""
+        self.closed = True
+        self.kill()

@@ -1,0 +1,145 @@
+"""`arena bench`: problems times planners, to a table and JSONL rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.commands.common import DONE, FAILED, add_workers_and_seed, check_workers_and_seed, count, seconds
+from planner.textfiles import FileError, write_atomically
+
+if TYPE_CHECKING:
+    from planner.bench.row import Row
+    from planner.bench.runner import Plan
+    from solvers.problem import Problem
+
+NAME = "bench"
+HELP = "measure planners on problem files"
+EXAMPLE = """example:
+  arena bench benchmarks/problems --solvers stock-greedy,auto --time-limit 10
+  arena bench model.json --solvers executorch-greedy,supermalloc,auto,auto+all --runs 5 -o rows.jsonl
+
+A planner's name may end in the kinds of sharing that it is offered: +concats, +views, +in-place, or +all; without,
+tensors are placed whole. An excess marked * is over the bound, as no optimum is proven. What rows.jsonl has already is
+not measured again. --list names the planners."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=".csv or .json files, or folders of them")
+    default = "stock-greedy,auto"
+    parser.add_argument("--solvers", default=default, metavar="A,B,...", help=f"planners (default {default})")
+    parser.add_argument("--list", action="store_true", help="name the planners and end")
+    parser.add_argument("--time-limit", type=seconds, default=10.0, metavar="S", help="seconds each (default 10)")
+    parser.add_argument("--runs", type=count, default=1, metavar="K", help="of each; the median time counts")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="problems at a time (default 1)")
+    add_workers_and_seed(parser)
+    patience = "stop a planner that has not answered after S seconds (default 30 more than thrice the time limit)"
+    parser.add_argument("--patience", type=seconds, metavar="S", help=patience)
+    parser.add_argument("-o", "--output", metavar="ROWS.jsonl", help="keep the rows there, and go on from what it has")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    from planner.bench.contenders import entrant_of
+    from planner.bench.row import read_rows
+    from planner.bench.runner import Plan
+    from solvers.run import Options
+
+    if args.list:
+        _print_list()
+        return DONE
+    check_workers_and_seed(args)
+    if not 1 <= args.runs <= 1000 or not 1 <= args.jobs <= 64:
+        raise FileError("--runs must be 1 to 1000 and --jobs 1 to 64")
+    if not args.problems:
+        raise FileError("no PROBLEM given")
+    names = list(dict.fromkeys(args.solvers.split(",")))
+    entrants = [entrant_of(name) for name in names]
+    known: list[Row] = []
+    if args.output is not None:
+        if not args.output.endswith(".jsonl"):
+            raise FileError(f"{args.output!r}: rows are written as .jsonl")
+        known = read_rows(args.output) if Path(args.output).exists() else []
+    problems = _problems(args.problems)
+    options = Options(args.time_limit, args.workers, args.seed)
+    patience = 3 * args.time_limit + 30 if args.patience is None else args.patience
+    rows = _measure(Plan(problems, entrants, options, args.runs, args.jobs, patience), known, args)
+    _print(rows, names)
+    return DONE if all(r.status != "wrong" for r in rows) else FAILED
+
+
+def _measure(plan: Plan, known: Sequence[Row], args: argparse.Namespace) -> list[Row]:
+    """The rows that this call asks for; all that are known are in the file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from planner.bench.row import rows_to_jsonl
+    from planner.bench.runner import measure
+
+    kept = {(r.problem, r.asked): r for r in known}
+    wanted: list[Row] = []
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    disable = args.quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=disable) as bar:
+        task = bar.add_task("", total=len(plan.problems))
+        for rows in measure(plan, known, lambda line: bar.update(task, description=line)):
+            kept.update(((r.problem, r.asked), r) for r in rows)
+            wanted += [r for r in rows if plan.asks(r)]
+            if args.output is not None:
+                write_atomically(args.output, rows_to_jsonl(kept.values()))
+            bar.advance(task)
+    return wanted
+
+
+def _problems(paths: Sequence[str]) -> list[Problem]:
+    """The problems of files and folders; their names are told apart."""
+    from planner.io import read_problem
+    from solvers.problem import Problem
+
+    files: list[str] = []
+    for path in paths:
+        if Path(path).is_dir():
+            found = sorted(str(p) for p in Path(path).iterdir() if p.suffix in (".csv", ".json"))
+            if not found:
+                raise FileError(f"{path}: no .csv or .json file is in this folder")
+            files += found
+        else:
+            files.append(path)
+    problems: dict[str, Problem] = {}
+    for path in dict.fromkeys(files):
+        problem = read_problem(path)
+        name = problem.name or Path(path).stem
+        if name in problems:
+            raise FileError(f"{path}: another problem is called {name!r} as well: names must be unique")
+        problems[name] = Problem(problem.buffers, problem.colocations, problem.capacity, name)
+    return list(problems.values())
+
+
+def _print(rows: Sequence[Row], names: Sequence[str]) -> None:
+    from rich.console import Console
+
+    from planner.bench.tables import planner_table, problem_table
+
+    console = Console(width=None if sys.stdout.isatty() else 100 + 24 * len(names))
+    console.print(problem_table(rows, names))
+    console.print(planner_table(rows, names))
+    for row in rows:
+        if not row.solved and row.status != "unsupported":
+            print(f"{row.problem}: {row.planner}: {row.status}: {row.error}", file=sys.stderr)
+
+
+def _print_list() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from planner.bench.contenders import CONTENDERS
+
+    table = Table("planner", "what", "sharing", "packages")
+    for c in CONTENDERS.values():
+        table.add_row(c.name, c.about, "yes" if c.ties else "no", ", ".join(c.packages))
+    Console().print(table)
