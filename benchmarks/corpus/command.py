@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, default=HERE / "results" / "exports.jsonl", metavar="FILE")
     parser.add_argument("--again", action="store_true", help="also what has a row already")
     args = parser.parse_args()
-    rows = _read(args.rows)
+    rows = read_rows(args.rows)
     tasks = [t for t in _asked(args.names, parser) if args.again or ".".join(t) not in rows]
     failed: dict[str, str] = {}
     with Bar(disable=not sys.stderr.isatty()) as bar:
@@ -83,7 +83,7 @@ def _asked(names: list[str], parser: argparse.ArgumentParser) -> list[tuple[str,
     return [t for t in every if not names or t[0] in names or ".".join(t) in names]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_rows(path: Path) -> dict[str, Any]:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         return {}

@@ -57,7 +57,6 @@ ENTRIES = (
     _entry("mlperf_mobilenet_v1_025", _example("mlperf_tiny", "MobileNetV1025Model"), ALL),
     _entry("mlperf_deep_autoencoder", _example("mlperf_tiny", "DeepAutoEncoderModel"), DELEGATED),
     _entry("lstm", _example("lstm", "LSTMModel")),
-    _entry("mobilebert_example", _example("mobilebert", "MobileBertModelExample")),
     _entry("llama_step", _llama(6, True), DELEGATED),
     _entry("llama_prefill", _llama(6, False)),
 )

@@ -1,10 +1,8 @@
-"""Networks of the package pytorchcv: classifiers, segmenters, detectors, pose and speech."""
+"""Networks of the package pytorchcv: classifiers, segmenters, detectors, pose."""
 
 from __future__ import annotations
 
 import functools
-
-import torch
 
 from benchmarks.corpus.entry import ALL, DELEGATED, IMAGES, PORTABLE, Entry, Made, Variant, image
 
@@ -20,23 +18,6 @@ def _vision(name: str, size: int) -> Made:
 
 _SIZED = frozenset({"cityscapes", "coco", "voc", "celebamaskhq"})
 """Data sets whose networks are told the size of the image."""
-
-
-def _speech(name: str) -> Made:
-    from pytorchcv.model_provider import get_model
-
-    class Spectrum(torch.nn.Module):
-        """The encoder and decoder on a spectrogram of fixed length."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = get_model(name, pretrained=False)
-            self.register_buffer("length", torch.tensor([128]))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.net(x, self.length)[0]
-
-    return Spectrum(), (torch.randn(1, 64, 128),)
 
 
 def _entry(name: str, variants: tuple[Variant, ...] = PORTABLE, size: int = 224) -> Entry:
@@ -73,7 +54,6 @@ ENTRIES = (
     _entry("xdensenet121_2"),
     _entry("sparsenet121"),
     _entry("condensenet74_c4_g4"),
-    _entry("dpn68"),
     _entry("peleenet", DELEGATED),
     _entry("hardnet39ds"),
     _entry("hardnet68"),
@@ -97,15 +77,10 @@ ENTRIES = (
     _entry("erfnet_cityscapes"),
     _entry("fastscnn_cityscapes"),
     _entry("icnet_resnetd50b_cityscapes", size=480),
-    _entry("lednet_cityscapes"),
-    _entry("linknet_cityscapes"),
+    _entry("lednet_cityscapes", size=256),
     _entry("pspnet_resnetd50b_cityscapes", size=240),
-    _entry("sinet_cityscapes"),
+    _entry("sinet_cityscapes", size=256),
     # detection and pose
     _entry("centernet_resnet18_coco", size=256),
     _entry("lwopenpose2d_mobilenet_cmupan_coco", IMAGES, 256),
-    _entry("simplepose_resnet18_coco", size=256),
-    # speech
-    Entry("quartznet5x5", SOURCE, functools.partial(_speech, "quartznet5x5_en_ls")),
-    Entry("jasperdr10x5", SOURCE, functools.partial(_speech, "jasperdr10x5_en")),
 )

@@ -82,7 +82,7 @@ def facts_of(program: ExecutorchProgramManager) -> ProgramFacts:
     plan = program.executorch_program.execution_plan[0]
     calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
     copies = [(plan.operators[c.op_index].name, c.args[-1]) for c in calls if isinstance(c, KernelCall)]
-    copies = [(name, out) for name, out in copies if name in _COPIES]
+    copies = [(name, out) for name, out in copies if name in COPIES]
     copied = sum(_nbytes(plan.values, out) for _, out in copies)
     concats = sum(name == "aten::cat" for name, _ in copies)
     return ProgramFacts(sum(plan.non_const_buffer_sizes), len(calls), concats, copied)
@@ -162,7 +162,7 @@ def _copy(x: Any) -> Any:
     return x.clone() if isinstance(x, torch.Tensor) else x
 
 
-_COPIES = frozenset(
+COPIES = frozenset(
     {
         *(
             f"aten::{name}_copy"
