@@ -176,7 +176,7 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
     lines = [
         "# Results",
         "",
-        "Written by `python -m benchmarks.report` from the rows in `benchmarks/results`; nothing here is typed by hand.",
+        "Written by `python -m benchmarks.report` from the rows in `benchmarks/results`; nothing is typed by hand.",
         *setting(rows, exports),
         "",
         "Excess is `peak / optimum - 1`; where the optimum is not proven, over the bound, and marked *.",
@@ -191,7 +191,7 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
         "",
         "## Planners",
         "",
-        "Whole tensors, but for the names with a `+`, which are offered sharing and measured against the optimum with it.",
+        "Whole tensors, but for the names with a `+`, which are offered sharing and measured against its optimum.",
         "`at the bound`: the peak is proven least, by the load or by the planner's own search.",
         "",
         *planners_table(rows, planners),
@@ -222,8 +222,8 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
         "",
         "## Exports",
         "",
-        "What `arena_planning_pass()` makes of each export, with its defaults. Delegates have their own memory, which no",
-        "planner sees: an export that one delegate swallows has no more than its inputs and outputs to place.",
+        "What `arena_planning_pass()` makes of each export, with its defaults. Delegates have their own memory, which",
+        "no planner sees: an export that one delegate swallows has no more than its inputs and outputs to place.",
         "",
         "![arenas](results/arenas.png)",
         "",
@@ -231,8 +231,8 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
         "",
         "## On the runtime",
         "",
-        "Both programs in one process in turn; copying by ETDump; the process's peak is what loading and running a program",
-        "once adds. `ours / stock` is the median of the ratios of neighbouring runs.",
+        "Both programs in one process in turn; copying by ETDump; the process's peak is what loading and running a",
+        "program once adds. `ours / stock` is the median of the ratios of neighbouring runs.",
         "",
         *runtime_table(runs),
     ]
@@ -279,9 +279,9 @@ def in_short(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any]) -
     ]
 
 
-def _proven(problems: ByProblem, planner: str, kinds: str, words: str) -> str:
-    """The share that one planner alone proves."""
-    name = planner if kinds == "none" else f"{planner}+{kinds}"
+def _proven(problems: ByProblem, kinds: str, words: str) -> str:
+    """The share that ours alone proves."""
+    name = OURS if kinds == "none" else f"{OURS}+{kinds}"
     mine = [r for rows in problems.values() if (r := row_of(rows, name)) is not None]
     proven = sum(r.status == "optimal" for r in mine)
     seconds = [r.seconds for r in mine if r.seconds is not None]

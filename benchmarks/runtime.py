@@ -46,6 +46,7 @@ NETWORKS = (
     "mlperf_ds_cnn.portable",
     "gpt2_past_step.xnnpack",
     "llama_step.xnnpack",
+    "concat_split_stages.portable",
     "bigru.portable",
 )
 """With XNNPACK where convolutions would take all the time."""

@@ -108,6 +108,20 @@ def _head(channels: int, outputs: int) -> nn.Module:
     return nn.Sequential(convolution(channels, 64, 3), convolution(64, 64, 3), nn.Conv2d(64, outputs, 1))
 
 
+class Stages(nn.Module):
+    """Eight stages that compute two halves of 4 MB, concatenate them and split the result: nothing but copies."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        for _ in range(8):
+            a, b = torch.cat([a.neg(), b.abs()]).split(a.shape[0])
+        return a + b
+
+
+def _stages() -> Made:
+    rows = 8  # the exporter walks the rows of a tensor one by one
+    return Stages(), tuple(torch.randn(rows, (1 << 20) // rows) for _ in range(2))
+
+
 class HandWritten(nn.Module):
     """Digits by one hidden layer."""
 
@@ -123,5 +137,6 @@ ENTRIES = (
     Entry("yolov8n_like", SOURCE, lambda: (Detector(), (image(320),)), ALL),
     Entry("bigru", SOURCE, _bigru, PORTABLE),
     Entry("bilstm", SOURCE, _bilstm, PORTABLE),
+    Entry("concat_split_stages", SOURCE, _stages, PORTABLE),
     Entry("digits_mlp", SOURCE, lambda: (HandWritten(), (torch.randn(1, 784),)), PORTABLE),
 )

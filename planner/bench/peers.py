@@ -114,7 +114,9 @@ def _allocations(units: Units) -> tuple[Any, ...]:
     from omnimalloc.primitives.allocation import Allocation
 
     rows = enumerate(zip(units.buffers, units.sizes, strict=True))
-    return tuple(Allocation(id=k, size=size, start=b.start, end=b.end) for k, (b, size) in rows)
+    return tuple(
+        Allocation(id=k, size=size, start=b.start - units.first, end=b.end - units.first) for k, (b, size) in rows
+    )
 
 
 def _by_omnimalloc(problem: Problem, allocator: Any) -> Placed:

@@ -182,9 +182,16 @@ def machine() -> dict[str, str]:
 
 
 class Worker:
-    """A worker process, started when it is needed and again when it died or was stopped."""
+    """A worker process, started when it is needed and again when it died or was stopped.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    target : callable
+        What runs in it; gets its end of the pipe.
+    """
+
+    def __init__(self, target: Callable[[Connection], None] = serve) -> None:
+        self.target = target
         self.process: BaseProcess | None = None
         self.pipe: Connection | None = None
         self.closed = False
@@ -214,7 +221,7 @@ class Worker:
         if self.process is None or not self.process.is_alive() or self.pipe is None:
             context = multiprocessing.get_context("spawn")
             self.pipe, theirs = context.Pipe()
-            self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self.process = context.Process(target=self.target, args=(theirs,), daemon=True)
             self.process.start()
             theirs.close()
         return self.pipe

@@ -1,0 +1,108 @@
+"""The runner: a planner that dies or hangs is a row; what was measured is not measured again."""
+
+import os
+import time
+
+import pytest
+
+from planner.bench.contenders import entrant_of
+from planner.bench.row import Outcome
+from planner.bench.runner import Plan, Worker, measure
+from planner.bench.worker import READY, Report, Task
+from solvers.run import Options
+from tests.bench.test_contenders import drawn
+
+
+def dies(pipe):
+    pipe.recv()
+    pipe.send(READY)
+    os._exit(7)
+
+
+def hangs(pipe):
+    pipe.recv()
+    pipe.send(READY)
+    time.sleep(600)
+
+
+def dies_once(pipe):
+    """At odd tasks: another process works again."""
+    task = pipe.recv()
+    if task.planner == "auto":
+        os._exit(3)
+    pipe.send(READY)
+    pipe.send(Report(Outcome.FEASIBLE, 5))
+    pipe.recv()
+
+
+@pytest.fixture
+def worker_of():
+    made = []
+
+    def make(serve):
+        made.append(Worker(serve))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.stop()
+
+
+TASK = Task(drawn(1), "auto", Options(1.0))
+
+
+def test_a_death_is_a_report(worker_of):
+    report = worker_of(dies).run(TASK, 30)
+    assert (report.status, report.error) == (Outcome.CRASHED, "its process died, exit code 7")
+
+
+def test_a_silence_is_a_report(worker_of):
+    report = worker_of(hangs).run(TASK, 0.5)
+    assert (report.status, report.error) == (Outcome.OVERRUN, "no answer after 0.5 s")
+
+
+def test_after_a_death_there_is_another_process(worker_of):
+    worker = worker_of(dies_once)
+    assert worker.run(TASK, 30).status is Outcome.CRASHED
+    assert worker.run(Task(TASK.problem, "greedy", TASK.options), 30).peak == 5
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rows_of_all_problems_and_planners(jobs):
+    problems = [drawn(k) for k in range(3)]
+    entrants = [entrant_of(n) for n in ("stock-greedy", "auto")]
+    rows = [r for rows in measure(Plan(problems, entrants, Options(1.0, 2), 2, jobs)) for r in rows]
+    assert {(r.problem, r.planner) for r in rows} == {(p.name, e.name) for p in problems for e in entrants}
+    for r in rows:
+        assert r.solved
+        assert len(r.times) == r.runs == 2
+        assert min(r.times) <= r.seconds <= max(r.times)
+        assert r.versions["arena-planner"]
+        assert r.machine["cores"]
+        assert r.excess is not None
+
+
+def test_what_is_known_is_not_measured_again():
+    entrants = [entrant_of(n) for n in ("stock-greedy", "auto")]
+    first, both = (Plan([drawn(5)], some, Options(1.0, 2)) for some in (entrants[:1], entrants))
+    told = []
+    (before,) = measure(first, tell=told.append)
+    (after,) = measure(both, before, told.append)
+    (again,) = measure(both, after, told.append)
+    assert told == ["drawn 5: stock-greedy", "drawn 5: auto"]
+    assert after[0].times == before[0].times
+    assert again == after
+    other = Plan([drawn(5)], entrants, Options(1.5, 2))
+    (rows,) = measure(other, after, told.append)
+    assert len(told) == 4
+    assert len(rows) == 4
+
+
+def test_another_problem_of_the_same_name_is_measured():
+    from dataclasses import replace
+
+    plan = Plan([drawn(5)], [entrant_of("stock-greedy")], Options(1.0, 2))
+    (before,) = measure(plan)
+    told = []
+    list(measure(plan, [replace(r, sha256="another") for r in before], told.append))
+    assert told == ["drawn 5: stock-greedy"]

@@ -1,0 +1,113 @@
+"""The report: made from rows alone, the same bytes every time, and honest about who wins."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import report
+from benchmarks.tables import where_others_win
+from planner.bench.row import Outcome, read_rows, rows_to_jsonl
+from planner.io import read_problem
+from planner.json_format import problem_hash
+from planner.textfiles import FileError
+from solvers.bounds import load_bound
+from solvers.reduce import reduce_groups
+from solvers.stock import stock_greedy
+
+PLANS = report.RESULTS / "plans.jsonl"
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return report.rows_of(PLANS), *(report.objects_of(report.RESULTS / f) for f in report.FACTS)
+
+
+def test_committed_texts_are_what_the_rows_say(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["report", "--check"])
+    assert report.main() == 0
+
+
+def test_the_same_rows_give_the_same_bytes(measured, tmp_path):
+    rows, exports, runs = measured
+    shuffled = tmp_path / "plans.jsonl"
+    shuffled.write_text(rows_to_jsonl(reversed(read_rows(str(PLANS)))))
+    again = report.rows_of(shuffled)
+    assert report.texts_of(again, exports, runs) == report.texts_of(rows, exports, runs)
+    assert report.pictures_of(again, exports) == report.pictures_of(rows, exports)
+
+
+def test_rows_are_of_the_committed_problems(measured):
+    files = {p.stem: problem_hash(read_problem(str(p))) for p in (report.HERE / "problems").glob("*.json")}
+    rows, exports, _ = measured
+    assert {r.problem: r.sha256 for r in rows} == files
+    assert {name for e in exports for name in e["problems"]} == files.keys()
+    assert len({e["model"] for e in exports}) >= 40
+
+
+def test_problems_are_what_stock_planned(measured):
+    """Stock's greedy on a problem file gives the arena of stock's export, but for XNNPACK's 64 bytes of padding."""
+    checked = 0
+    for e in measured[1]:
+        names = [n for n in e["problems"] if not n.endswith(".moved")]
+        if len(names) == 1:
+            problem = read_problem(str(report.HERE / "problems" / f"{names[0]}.json"))
+            offsets = stock_greedy(problem)
+            arena = max(offsets[b.id] + -(-b.size // 16) * 16 for b in problem.buffers)
+            assert e["stock"]["arena"] - arena in ((64,) if "xnnpack" in e["variant"] else (0,)), names
+            checked += 1
+    assert checked > 100
+
+
+def test_bounds_of_whole_tensors_are_loads(measured):
+    """A sample of the rows, summed up again: no bound is below the load."""
+    for name in list(report.GUARDED)[:6]:
+        problem = read_problem(str(report.HERE / "problems" / f"{name}.json"))
+        load = max(load_bound(t).value for t in reduce_groups(problem.groups(())))
+        assert all(r.lower_bound >= load for r in measured[0] if r.problem == name and r.sharing == "none" and r.solved)
+
+
+def rows_of_two(peak, seconds):
+    """Ours, and a peer with another peak and time, on one problem."""
+    row = next(r for r in read_rows(str(PLANS)) if r.planner == "auto")
+    peer = replace(row, planner="peer", peak=int(row.peak * peak), seconds=row.seconds * seconds)
+    return [row, peer]
+
+
+def test_a_peer_that_wins_is_named():
+    for peak, seconds, said in ((0.5, 9, "smaller peak on 1"), (1, 0.25, "its time is 0.25 of ours")):
+        rows = rows_of_two(peak, seconds)
+        (line,) = where_others_win({"p": rows}, ["peer"])
+        assert said in line
+    for peak, seconds in ((2, 0.1), (1, 3)):
+        (line,) = where_others_win({"p": rows_of_two(peak, seconds)}, ["peer"])
+        assert line.startswith("Nowhere")
+
+
+def test_a_plan_that_is_refused_wins_nothing():
+    mine, peer = rows_of_two(0.5, 0.1)
+    (line,) = where_others_win({"p": [mine, replace(peer, status=Outcome.WRONG)]}, ["peer"])
+    assert line.startswith("Nowhere")
+
+
+@pytest.mark.parametrize("field", ["time_limit", "workers", "runs", "jobs"])
+def test_rows_that_do_not_compare_are_refused(tmp_path, field):
+    rows = read_rows(str(PLANS))[:2]
+    mixed = tmp_path / "plans.jsonl"
+    mixed.write_text(rows_to_jsonl([rows[0], replace(rows[1], **{field: 7})]))
+    with pytest.raises(FileError, match="do not compare"):
+        report.rows_of(mixed)
+
+
+def test_the_readme_without_marks_is_kept():
+    with pytest.raises(FileError, match="the marks"):
+        report.with_section("# no marks", "text")
+    text = f"a\n{report.BEGIN}\nold\n{report.END}\nb"
+    assert report.with_section(text, "new") == f"a\n{report.BEGIN}\nnew\n{report.END}\nb"
+
+
+def test_facts_are_whole():
+    for name in report.FACTS:
+        for line in Path(report.RESULTS / name).read_text().splitlines():
+            assert {"stock", "arena"} <= json.loads(line).keys()
