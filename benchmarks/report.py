@@ -13,6 +13,7 @@ import argparse
 import json
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from benchmarks.tables import (
     OURS,
     ByProblem,
     exports_table,
+    is_ours,
     known,
     markdown,
     planners_table,
@@ -32,11 +34,12 @@ from benchmarks.tables import (
     sharing_table,
     unproven,
     where_others_win,
+    where_others_win_in_short,
 )
 from planner.bench.row import Row, read_rows
 from planner.bench.summary import record_of, with_excess
 from planner.bench.tables import bytes_of, percent
-from planner.textfiles import FileError, write_atomically
+from planner.textfiles import FileError, read_text, write_atomically
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -75,10 +78,10 @@ def main() -> int:
     args = parser.parse_args()
     try:
         texts = texts_of(rows_of(RESULTS / "plans.jsonl"), *(objects_of(RESULTS / f) for f in FACTS))
-        old = README.read_text() if README.exists() else ""
+        old = read_text(str(README))
         texts[README] = with_section(old, texts.pop(README))
         if args.check:
-            stale = [p for p, text in texts.items() if not p.exists() or p.read_text() != text]
+            stale = [p for p, text in texts.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
             for path in stale:
                 print(f"{path} is not what the rows say: python -m benchmarks.report", file=sys.stderr)
             return 1 if stale else 0
@@ -96,34 +99,52 @@ FACTS = ("exports.jsonl", "runtime.jsonl")
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The rows of plans, by problem, with their excess; all measured alike.
+    """The rows of plans, by problem, with their excess; all measured alike, and all planners on all problems.
 
     Raises
     ------
     FileError
-        If rows differ in limits, runs or machine: their figures do not compare.
+        If their figures do not compare, or some are missing.
     """
     rows = sorted(read_rows(str(path)), key=lambda r: (r.problem, r.planner))
+    _check_alike(path, rows)
+    pairs = [(r.problem, r.planner) for r in rows]
+    if twice := [pair for pair, n in Counter(pairs).items() if n > 1]:
+        raise FileError(f"{path}: {twice[0][0]} by {twice[0][1]} occurs twice: there must be one row of each")
+    planners, there = sorted({p for _, p in pairs}), set(pairs)
+    missing = [(n, p) for n in sorted({n for n, _ in pairs}) for p in planners if (n, p) not in there]
+    if missing or not rows:
+        what = f"{missing[0][0]} by {missing[0][1]}" if missing else "every row"
+        raise FileError(f"{path}: {what} is missing: all planners must be measured on all problems")
+    return [r for some in by_problem(rows).values() for r in with_excess(some)]
+
+
+def _check_alike(path: Path, rows: Sequence[Row]) -> None:
+    versions = {(package, v) for r in rows for package, v in r.versions.items()}
     for what, values in (
         ("time limits", {r.time_limit for r in rows}),
         ("workers", {r.workers for r in rows}),
+        ("seeds", {r.seed for r in rows}),
         ("numbers of runs", {r.runs for r in rows}),
         ("jobs at a time", {r.jobs for r in rows}),
         ("machines", {json.dumps(r.machine, sort_keys=True) for r in rows}),
+        *((f"versions of {p}", {v for q, v in versions if q == p}) for p in sorted({p for p, _ in versions})),
+        *((f"problems called {n}", {r.sha256 for r in some}) for n, some in by_problem(rows).items()),
     ):
         if len(values) > 1:
             raise FileError(f"{path}: rows with several {what} do not compare: {', '.join(map(str, sorted(values)))}")
-    return [r for rows in by_problem(rows).values() for r in with_excess(rows)]
 
 
 def objects_of(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file, by model and variant."""
+    """The objects of a JSONL file, by model and variant; all of one machine. Raises `FileError`."""
     rows = []
-    for n, line in enumerate(path.read_text().splitlines(), 1):
+    for n, line in enumerate(read_text(str(path)).splitlines(), 1):
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError as error:
             raise FileError(f"{path}:{n}: no JSON: {error.msg}") from None
+    if len({json.dumps([r["machine"], r.get("jobs")], sort_keys=True) for r in rows}) != 1:
+        raise FileError(f"{path}: there must be rows, and all of one machine and as many jobs at a time")
     return sorted(rows, key=lambda r: (r["model"], r["variant"]))
 
 
@@ -158,7 +179,7 @@ def pictures_of(rows: Sequence[Row], exports: Sequence[Any]) -> dict[str, bytes]
 def order_of(rows: Iterable[Row]) -> list[str]:
     """The planners: ours first, then the others by name."""
     names = {r.planner for r in rows}
-    return sorted(names, key=lambda p: (not p.startswith(OURS), p))
+    return sorted(names, key=lambda p: (not p.startswith(OURS), not is_ours(p), p))
 
 
 def guard_of(problems: ByProblem) -> dict[str, dict[str, int]]:
@@ -183,7 +204,7 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
         "",
         "## Where others win",
         "",
-        *where_others_win(problems, [p for p in planners if not p.startswith(OURS)]),
+        *where_others_win(problems, [p for p in planners if not is_ours(p)]),
         "",
         "## In short",
         "",
@@ -191,8 +212,10 @@ def results(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
         "",
         "## Planners",
         "",
+        "`auto`, `cp-sat`, `native` and `greedy` are ours, `stock-` is ExecuTorch's restated, `executorch-` its own code.",
         "Whole tensors, but for the names with a `+`, which are offered sharing and measured against its optimum.",
-        "`at the bound`: the peak is proven least, by the load or by the planner's own search.",
+        "`at the bound`: the peak is proven least, by the load or by the planner's own search; `least peak`: no planner of",
+        "the same sharing has a smaller one; `solved`: the time of all problems for which it has a plan.",
         "",
         *planners_table(rows, planners),
         "",
@@ -248,13 +271,16 @@ def setting(rows: Sequence[Row], exports: Sequence[Any]) -> list[str]:
     return [
         f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}.",
         f"Versions: {', '.join(f'{k} {v}' for k, v in sorted(versions.items()))}.",
-        f"Limits: {limits}, the median time of {first.runs} runs, {first.jobs} problem at a time.",
+        f"Limits: {limits}, the median time of {first.runs} runs, {first.jobs} problem at a time; Vela, Cadence and the "
+        "greedy ones know no time limit, TelaMalloc and Vela use one thread. "
+        f"Exports ran {exports[0]['jobs']} at a time.",
     ]
 
 
 def in_short(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any]) -> list[str]:
     """The figures that answer most questions."""
     greedy = record_of(GREEDY, [r for r in rows if r.planner == GREEDY], rows)
+    over = f"; {greedy.over_bound} of them over the bound, as no optimum is proven" if greedy.over_bound else ""
     worse = sum((r.excess or 0) > 0 for r in rows if r.planner == GREEDY and r.solved)
     shares = [e["arena"]["arena"] / e["stock"]["arena"] for e in exports if e["stock"]["arena"]]
     times = [e["seconds"]["arena_planning"] / _export_seconds(e) for e in exports]
@@ -265,7 +291,7 @@ def in_short(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any]) -
         f"- {len(problems)} problems from {len(exports)} exports of {models} networks.",
         f"- ExecuTorch's greedy, whole tensors: above the optimum on {worse} of {greedy.solved}; on average "
         f"{percent(greedy.mean_excess)} (geometric mean), at most {percent(greedy.worst_excess)} "
-        f"({greedy.worst_problem}).",
+        f"({greedy.worst_problem}){over}.",
         *(
             _proven(problems, OURS, kinds, words)
             for kinds, words in (("none", "whole tensors"), ("all", "all sharing"))
@@ -280,7 +306,7 @@ def in_short(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any]) -
 
 
 def _proven(problems: ByProblem, kinds: str, words: str) -> str:
-    """The share that ours alone proves."""
+    """The share at the bound by our planner, without the help of others."""
     name = OURS if kinds == "none" else f"{OURS}+{kinds}"
     mine = [r for rows in problems.values() if (r := row_of(rows, name)) is not None]
     proven = sum(r.status == "optimal" for r in mine)
@@ -293,9 +319,16 @@ def _export_seconds(e: Mapping[str, Any]) -> float:
     return float(e["seconds"]["export"] + e["seconds"]["to_executorch"])
 
 
-NAMED = ("densenet121", "inceptionv3", "vovnet39", "peleenet", "shufflenetv2_w1", "squeezenet_v1_1", "unetplusplus_2d",
-         "yolov8n_like", "segformer_b0", "llama_step")  # fmt: skip
-"""Networks of the README's table."""
+SHOWN = 13
+"""Rows of the README's table."""
+
+
+def sampled(exports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The portable exports at even distances when sorted by what they gain, the best and the worst among them."""
+    portable = [e for e in exports if e["variant"] == "portable"]
+    portable.sort(key=lambda e: (e["arena"]["arena"] / e["stock"]["arena"], e["model"]))
+    last = len(portable) - 1
+    return [portable[k] for k in sorted({round(last * n / (SHOWN - 1)) for n in range(SHOWN)})]
 
 
 def section(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], runs: Sequence[Any]) -> str:
@@ -311,17 +344,17 @@ def section(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any], ru
             )
             lines.append((e["model"], bytes_of(a["arena"]), bytes_of(b["arena"]), share, *moved, e["status"]))
     head = ("portable export", "stock arena", "ours", "", "instructions", "MB copied", "status")
-    others = where_others_win(problems, [p for p in order_of(rows) if not p.startswith(OURS)])
+    others = where_others_win_in_short(problems, [p for p in order_of(rows) if not is_ours(p)])
     return "\n".join(
         [
             *setting(rows, exports),
             "All figures, and where other planners win, are in [benchmarks/RESULTS.md](benchmarks/RESULTS.md).",
             "",
-            "Where others win:",
-            "",
-            *others,
+            f"Where others win: {others}",
             "",
             *in_short(rows, problems, exports),
+            "",
+            "Of the portable exports, sorted by what they gain, the first, the last, and some at even distances between:",
             "",
             *markdown(head, lines),
             "",

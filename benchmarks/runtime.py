@@ -27,7 +27,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.corpus.command import ENTRIES, read_rows
+from benchmarks.corpus.command import ENTRIES, facts_by_name
 from benchmarks.corpus.entry import Variant
 from planner.io import write_atomically
 
@@ -63,7 +63,7 @@ def main() -> int:
         model, _, variant = name.rpartition(".")
         if model not in ENTRIES or variant not in ENTRIES[model].variants:
             parser.error(f"{name!r} is no network of the corpus in one of its variants")
-    rows = read_rows(args.rows)
+    rows = facts_by_name(args.rows)
     for name in args.networks:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             row = pool.submit(measure, name, args.runs).result()
@@ -146,16 +146,19 @@ def peak_memory(pte: bytes, leaves: list[Any]) -> int:
 
 
 _RUN_ONCE = """
-import resource, sys, torch
-from pathlib import Path
-from executorch.runtime import Runtime, Verification
+import sys, torch
+from executorch.runtime import Runtime
+def kilobytes(what):
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(what))
 runtime = Runtime.get()
 inputs = torch.load(sys.argv[2])
-with open("/proc/self/statm") as f:
-    before = int(f.read().split()[1]) * resource.getpagesize()
+with open("/proc/self/clear_refs", "w") as f:
+    f.write("5")  # the peak starts anew
+before = kilobytes("VmRSS")
 method = runtime.load_program(sys.argv[1]).load_method("forward")
 method.execute(inputs)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+print(1024 * (kilobytes("VmHWM") - before))
 """
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.bench.contenders import CONTENDERS
 from planner.bench.row import Row
 from planner.bench.summary import Known, geometric_mean, known_of, record_of
 from planner.bench.tables import bytes_of, percent
@@ -21,7 +22,14 @@ ByProblem = Mapping[str, Sequence[Row]]
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table; all columns but the first are numbers."""
     rule = ["---", *("---:" for _ in head[1:])]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+    lines = ([" ".join(cell.replace("|", "\\|").split()) for cell in cells] for cells in (head, rule, *rows))
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def is_ours(planner: str) -> bool:
+    """Is this planner one of this package, with or without sharing?"""
+    contender = CONTENDERS.get(planner.partition("+")[0])
+    return contender is not None and contender.ties
 
 
 def known(rows: Sequence[Row], sharing: str) -> Known:
@@ -34,17 +42,27 @@ def row_of(rows: Sequence[Row], planner: str) -> Row | None:
     return next((r for r in rows if r.planner == planner and r.solved), None)
 
 
+def _pairs(problems: ByProblem, peer: str) -> list[tuple[Row, Row]]:
+    """Our row and the peer's, of whole tensors, where both have a plan."""
+    both = [(row_of(rows, OURS), row_of(rows, peer)) for rows in problems.values()]
+    return [(mine, theirs) for mine, theirs in both if mine and theirs and theirs.sharing == mine.sharing]
+
+
+def _alone(problems: ByProblem, peer: str) -> list[str]:
+    """Problems for which the peer has a plan and ours has none."""
+    return [name for name, rows in problems.items() if row_of(rows, peer) and not row_of(rows, OURS)]
+
+
 def where_others_win(problems: ByProblem, planners: Sequence[str]) -> list[str]:
     """Per peer: on which problems its peak is smaller than ours, and on how many it was quicker to as small a one."""
     out = []
     for peer in planners:
         smaller, quicker, ratios = [], 0, []
-        for name, rows in problems.items():
-            mine, theirs = row_of(rows, OURS), row_of(rows, peer)
-            if mine is None or theirs is None or theirs.sharing != "none" or peer == OURS:
-                continue
+        if alone := _alone(problems, peer):
+            out.append(f"- **{peer}** has a plan where ours has none: {', '.join(alone)}.")
+        for mine, theirs in _pairs(problems, peer):
             if theirs.peak < mine.peak:
-                smaller.append(f"{name} ({bytes_of(theirs.peak)} to our {bytes_of(mine.peak)})")
+                smaller.append(f"{mine.problem} ({bytes_of(theirs.peak)} to our {bytes_of(mine.peak)})")
             elif theirs.peak == mine.peak:
                 ratios.append(theirs.seconds / mine.seconds)
                 quicker += theirs.seconds < mine.seconds
@@ -59,6 +77,19 @@ def where_others_win(problems: ByProblem, planners: Sequence[str]) -> list[str]:
     return out or ["Nowhere: no other planner has a smaller peak, nor was any quicker to as small a one."]
 
 
+def where_others_win_in_short(problems: ByProblem, planners: Sequence[str]) -> str:
+    """The same in two sentences: on how many problems which peers."""
+    smaller, quicker = [], []
+    for peer in planners:
+        pairs = _pairs(problems, peer)
+        below = sum(theirs.peak < mine.peak for mine, theirs in pairs) + len(_alone(problems, peer))
+        before = sum(theirs.peak == mine.peak and theirs.seconds < mine.seconds for mine, theirs in pairs)
+        smaller += [f"{peer} on {below}"] if below else []
+        quicker += [f"{peer} on {before}"] if before else []
+    first = f"A smaller peak than ours: {', '.join(smaller) or 'none on any'}."
+    return f"{first} As small a peak in less time: {', '.join(quicker) or 'none on any'} (of {len(problems)} problems)."
+
+
 def planners_table(rows: Sequence[Row], planners: Sequence[str]) -> list[str]:
     """One line per planner."""
     lines = []
@@ -68,7 +99,8 @@ def planners_table(rows: Sequence[Row], planners: Sequence[str]) -> list[str]:
         worst = f"{percent(r.worst_excess)} ({r.worst_problem})" if r.worst_excess else percent(r.worst_excess)
         times = ("", "") if r.median_seconds is None else (f"{1000 * r.median_seconds:.2f}", f"{r.total_seconds:.1f}")
         counts = (str(r.problems), str(r.proven), str(r.best))
-        lines.append((planner, *counts, percent(r.mean_excess), worst, *times, failures))
+        mean = percent(r.mean_excess) + ("*" if r.over_bound else "")
+        lines.append((planner, *counts, mean, worst, *times, failures))
     head = (
         "planner",
         "problems",
@@ -77,7 +109,7 @@ def planners_table(rows: Sequence[Row], planners: Sequence[str]) -> list[str]:
         "mean excess",
         "worst excess",
         "median ms",
-        "all, s",
+        "solved, s",
         "",
     )
     return markdown(head, lines)
@@ -89,13 +121,12 @@ def problems_table(problems: ByProblem) -> list[str]:
     for name, rows in problems.items():
         greedy, whole, shared = row_of(rows, GREEDY), known(rows, "none"), known(rows, "all")
         over = "" if greedy is None else _marked(whole, greedy.peak)
-        both = [f"{bytes_of(k.peak)} | {_bound(k)}" for k in (whole, shared)]
+        both = [cell for k in (whole, shared) for cell in (bytes_of(k.peak), _bound(k))]
         saved = f"{1 - shared.peak / greedy.peak:.1%}" if greedy and greedy.peak and shared.peak is not None else ""
         greedy_peak = bytes_of(greedy.peak) if greedy else ""
         lines.append((name, f"{rows[0].buffers:,}", greedy_peak, over, *both, saved))
-    head = ("problem", "buffers", "greedy", "excess", "whole | bound", "shared | bound", "greedy to shared")
-    flat = [" | ".join(cells).split(" | ") for cells in (head, *lines)]
-    return markdown(flat[0], flat[1:])
+    head = ("problem", "buffers", "greedy", "excess", "whole", "bound", "shared", "bound", "greedy to shared")
+    return markdown(head, lines)
 
 
 def _bound(k: Known) -> str:

@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, default=HERE / "results" / "exports.jsonl", metavar="FILE")
     parser.add_argument("--again", action="store_true", help="also what has a row already")
     args = parser.parse_args()
-    rows = read_rows(args.rows)
+    rows = facts_by_name(args.rows)
     tasks = [t for t in _asked(args.names, parser) if args.again or ".".join(t) not in rows]
     failed: dict[str, str] = {}
     with Bar(disable=not sys.stderr.isatty()) as bar:
@@ -69,7 +69,9 @@ def _exports(tasks: list[tuple[str, str]], jobs: int) -> Iterator[tuple[str, Any
     context = multiprocessing.get_context("spawn")
     for first in range(0, len(tasks), BATCH * jobs):
         with ProcessPoolExecutor(jobs, context) as pool:
-            futures = {pool.submit(_export, *task): ".".join(task) for task in tasks[first : first + BATCH * jobs]}
+            futures = {
+                pool.submit(_export, *task, jobs): ".".join(task) for task in tasks[first : first + BATCH * jobs]
+            }
             for future in as_completed(futures):
                 yield futures[future], future.exception() or future.result()
 
@@ -83,7 +85,8 @@ def _asked(names: list[str], parser: argparse.ArgumentParser) -> list[tuple[str,
     return [t for t in every if not names or t[0] in names or ".".join(t) in names]
 
 
-def read_rows(path: Path) -> dict[str, Any]:
+def facts_by_name(path: Path) -> dict[str, Any]:
+    """The rows of a JSONL file by network and variant; none if there is no file, but then its folder."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         return {}
@@ -91,10 +94,11 @@ def read_rows(path: Path) -> dict[str, Any]:
     return {f"{row['model']}.{row['variant']}": row for row in rows}
 
 
-def _export(name: str, variant: str) -> tuple[dict[str, str], dict[str, Any]]:
+def _export(name: str, variant: str, jobs: int) -> tuple[dict[str, str], dict[str, Any]]:
     """In a process of its own: the problem files by name, and the row."""
     logging.disable(logging.WARNING)
     from benchmarks.corpus.export import export
+    from planner.bench.runner import machine
 
     made = export(ENTRIES[name], Variant(variant))
     packages = ("torch", "executorch", "arena-planner")
@@ -102,4 +106,5 @@ def _export(name: str, variant: str) -> tuple[dict[str, str], dict[str, Any]]:
     if source not in ("by hand", "executorch.examples.models"):
         packages += (source,)
     made.row["versions"] = {p: version(p) for p in packages}
+    made.row |= {"jobs": jobs, "machine": machine()}
     return {f"{p.name}.json": problem_to_json(p) for p in made.problems}, made.row

@@ -33,7 +33,7 @@ class Answer:
     engine : str
         Which part of it found this.
     struck : bool
-        Did the time limit end the search?
+        Did the time limit end the search, as far as the planner says?
     seconds : float or None
         Of the planner itself, where the way to it takes long.
     """
@@ -53,6 +53,10 @@ class Unsupported(Exception):
     """The planner cannot plan problems of this kind; the message says which kind."""
 
 
+class Infeasible(Exception):
+    """There is no plan; the message says why."""
+
+
 @dataclass(frozen=True)
 class Contender:
     """A planner.
@@ -67,7 +71,7 @@ class Contender:
     about : str
         One line for people.
     ties : bool
-        Does it know colocations?
+        Does it know colocations? Only ours do.
     install : str
         What to install where a package is missing.
     """
@@ -84,7 +88,7 @@ def _ours(solver: str) -> Run:
     def run(problem: Problem, options: Options) -> Answer:
         result = solve(problem, solver, options)
         if result.solution is None:
-            raise Unsupported(f"{result.status}: pinned buffers overlap")
+            raise Infeasible(f"{result.status}: pinned buffers overlap while both live")
         offsets, active = result.solution.offsets, result.solution.active
         return Answer(offsets, active, result.lower_bound, result.solver, result.struck)
 

@@ -44,6 +44,17 @@ class Units:
         placed = {b.id: at * self.unit for b, at in zip(self.buffers, places, strict=True)}
         return {b.id: placed.get(b.id, 0) for b in problem.buffers}
 
+    def bound(self, peak: int) -> int | None:
+        """What the smallest peak of the rounded sizes, in units, proves of the exact ones, bytes.
+
+        On the topmost buffer less than a unit can be padding. Where an alignment is smaller than the unit, a plan need
+        not keep to the grid, and nothing is proven.
+        """
+        if any(b.alignment != self.unit for b in self.buffers):
+            return None
+        tails = [b.size - (size - 1) * self.unit for b, size in zip(self.buffers, self.sizes, strict=True)]
+        return (peak - 1) * self.unit + min(tails) if tails else 0
+
 
 def in_units(problem: Problem) -> Units:
     """The problem in units of its largest alignment, which serves all buffers."""
@@ -59,9 +70,7 @@ def supermalloc(problem: Problem, options: Options) -> Placed:
     units = in_units(problem)
     result = SupermallocAllocator(timeout=options.time_limit, num_threads=options.threads).solve(_allocations(units))
     offsets = units.offsets(problem, [a.offset for a in sorted(result.allocations, key=lambda a: a.id)])
-    if not result.proved_optimal:
-        return offsets, None
-    return offsets, max((offsets[b.id] + b.size for b in problem.buffers), default=0)
+    return offsets, units.bound(result.peak) if result.proved_optimal else None
 
 
 def telamalloc(problem: Problem, options: Options) -> Placed:

@@ -20,7 +20,9 @@ class Outcome(StrEnum):
     """Its peak is the bound."""
     FEASIBLE = "feasible"
     WRONG = "wrong"
-    """The verifier refuses its plan."""
+    """The verifier refuses its plan, or another planner's plan refutes its bound."""
+    INFEASIBLE = "infeasible"
+    """No plan exists: pinned buffers overlap."""
     UNSUPPORTED = "unsupported"
     """It does not plan problems of this kind."""
     MISSING = "missing"
@@ -67,7 +69,7 @@ class Row:
         Seconds of every run.
     engine : str
     struck : bool
-        Did the time limit end the search?
+        Ours: did the time limit end the search? Others do not say.
     error : str
         Why there is no plan.
     versions, machine : dict of str to str
@@ -105,8 +107,14 @@ class Row:
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """What was asked: rows that agree in it need not be measured twice."""
-        return (self.problem, self.sha256, self.planner, self.time_limit, self.workers, self.seed, self.runs)
+        """What was asked, where and of which versions: rows that agree in it need not be measured twice."""
+        what = (self.problem, self.sha256, self.planner, self.time_limit, self.workers, self.seed, self.runs, self.jobs)
+        return (*what, *sorted(self.versions.items()), *sorted(self.machine.items()))
+
+    @property
+    def lasting(self) -> bool:
+        """Would another run say the same? What is missing can be installed, what crashed or hung may do better."""
+        return self.status not in (Outcome.MISSING, Outcome.CRASHED, Outcome.OVERRUN)
 
 
 def rows_to_jsonl(rows: Iterable[Row]) -> str:

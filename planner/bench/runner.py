@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import platform
 import statistics
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from planner.bench.contenders import Entrant
 from planner.bench.row import Outcome, Row
@@ -52,19 +54,19 @@ class Plan:
     jobs: int = 1
     patience: float = 60.0
 
-    def asks(self, row: Row) -> bool:
-        """Is this row what is to be measured?"""
-        o = self.options
-        asked = (o.time_limit, o.workers, o.seed, self.runs)
-        same = (row.time_limit, row.workers, row.seed, row.runs) == asked
-        return same and row.planner in {e.name for e in self.entrants}
+
+class Measured(NamedTuple):
+    """What came of one problem: the rows that were asked for, and all that there are of it."""
+
+    asked: list[Row]
+    every: list[Row]
 
 
 Tell = Callable[[str], None]
 """Is told ``problem: planner`` as each begins."""
 
 
-def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[list[Row]]:
+def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[Measured]:
     """Measure what is not known yet.
 
     Parameters
@@ -76,8 +78,8 @@ def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: Non
 
     Yields
     ------
-    list of Row
-        All rows of a problem, those known included, with their excess, as soon as all its planners ran.
+    Measured
+        The rows of a problem, with their excess, as soon as all its planners ran.
     """
     before: dict[tuple[str, str], list[Row]] = {}
     for row in known:
@@ -87,7 +89,7 @@ def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: Non
     for worker in workers:
         idle.put(worker)
 
-    def one(problem: Problem) -> list[Row]:
+    def one(problem: Problem) -> Measured:
         worker = idle.get()
         try:
             return _measure(plan, problem, before, worker, tell)
@@ -95,11 +97,11 @@ def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: Non
             idle.put(worker)
 
     pool = ThreadPoolExecutor(plan.jobs)
-    waiting: set[Future[list[Row]]] = {pool.submit(one, p) for p in plan.problems}
+    waiting: set[Future[Measured]] = {pool.submit(one, p) for p in plan.problems}
     try:
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in sorted(done, key=lambda f: f.result().every[0].problem):
                 yield future.result()
     finally:
         for future in waiting:
@@ -111,12 +113,14 @@ def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: Non
 
 def _measure(
     plan: Plan, problem: Problem, before: dict[tuple[str, str], list[Row]], worker: Worker, tell: Tell
-) -> list[Row]:
+) -> Measured:
     sha256 = problem_hash(problem)
     known = before.get((problem.name, sha256), [])
     blank = {e.name: _blank(plan, problem, sha256, e) for e in plan.entrants}
-    asked = {row.asked for row in known}
-    todo = [e for e in plan.entrants if blank[e.name].asked not in asked]
+    asked = {row.asked for row in blank.values()}
+    known = [row for row in known if row.lasting or row.asked not in asked]
+    there = {row.asked for row in known}
+    todo = [e for e in plan.entrants if blank[e.name].asked not in there]
     reports: dict[str, list[Report]] = {e.name: [] for e in todo}
     for _ in range(plan.runs):
         for entrant in todo:
@@ -124,7 +128,8 @@ def _measure(
                 continue  # it will not be better the next time
             tell(f"{problem.name}: {entrant.name}")
             reports[entrant.name].append(worker.run(Task(problem, entrant.name, plan.options), plan.patience))
-    return with_excess([*known, *(_filled(blank[e.name], reports[e.name]) for e in todo)])
+    every = with_excess([*known, *(_filled(blank[e.name], reports[e.name]) for e in todo)])
+    return Measured([row for row in every if row.asked in asked], every)
 
 
 def _blank(plan: Plan, problem: Problem, sha256: str, entrant: Entrant) -> Row:
@@ -195,6 +200,7 @@ class Worker:
         self.process: BaseProcess | None = None
         self.pipe: Connection | None = None
         self.closed = False
+        self.lock = threading.Lock()
 
     def run(self, task: Task, patience: float) -> Report:
         """Run a task; a death or a silence longer than ``patience`` seconds is a report as well."""
@@ -211,36 +217,32 @@ class Worker:
                     return answer
             raise AssertionError("a worker answers once")
         except (EOFError, OSError):
-            code = self._exit_code()
-            self.kill()
+            code = self.kill()
             return Report(Outcome.CRASHED, error=f"its process died, exit code {code}")
 
     def _started(self) -> Connection:
-        if self.closed:
-            raise EOFError
-        if self.process is None or not self.process.is_alive() or self.pipe is None:
-            context = multiprocessing.get_context("spawn")
-            self.pipe, theirs = context.Pipe()
-            self.process = context.Process(target=self.target, args=(theirs,), daemon=True)
-            self.process.start()
-            theirs.close()
-        return self.pipe
+        with self.lock:
+            if self.closed:
+                raise EOFError
+            if self.process is None or self.pipe is None:
+                context = multiprocessing.get_context("spawn")
+                self.pipe, theirs = context.Pipe()
+                self.process = context.Process(target=self.target, args=(theirs,), daemon=True)
+                self.process.start()
+                theirs.close()
+            return self.pipe
 
-    def _exit_code(self) -> int | None:
-        if self.process is None:
-            return None
-        self.process.join(5)
-        return self.process.exitcode
-
-    def kill(self) -> None:
-        """Stop the process, if there is one."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.join()
-            self.process = None
-        if self.pipe is not None:
-            self.pipe.close()
-            self.pipe = None
+    def kill(self) -> int | None:
+        """Stop the process, if there is one; its exit code, if it ended by itself."""
+        with self.lock:
+            process, self.process = self.process, None
+            if process is None:
+                return None
+            process.join(0.2)
+            code = process.exitcode
+            process.kill()
+            process.join()
+            return code
 
     def stop(self) -> None:
         """Stop it for good."""

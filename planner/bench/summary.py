@@ -37,7 +37,7 @@ class Known:
         """``peak / floor - 1``, and what the floor is: the ``optimum`` if it is proven, else the ``bound``."""
         against = "optimum" if self.status is Outcome.OPTIMAL else "bound"
         floor = self.peak if against == "optimum" else self.lower_bound
-        if floor is None:
+        if floor is None or (floor == 0 and peak > 0):
             return None, ""
         return (peak / floor - 1 if floor else 0.0), against
 
@@ -51,13 +51,26 @@ def known_of(rows: Iterable[Row]) -> Known:
 
 
 def with_excess(rows: Sequence[Row]) -> list[Row]:
-    """The rows of one problem, each with its excess over what is known under its kind of sharing."""
+    """The rows of one problem, each with its excess over what is known under its kind of sharing.
+
+    A row that claims a bound above a verified peak is wrong, and counts no more.
+    """
+    rows = [_refuted(row, rows) for row in rows]
     known = {kinds: known_of([r for r in rows if r.sharing == kinds]) for kinds in {r.sharing for r in rows}}
     out = []
     for row in rows:
         excess, against = known[row.sharing].excess(row.peak) if row.solved and row.peak is not None else (None, "")
         out.append(replace(row, excess=excess, against=against))
     return out
+
+
+def _refuted(row: Row, rows: Iterable[Row]) -> Row:
+    peaks = [(r.peak, r.planner) for r in rows if r.solved and r.sharing == row.sharing and r.peak is not None]
+    least = min(peaks, default=None)
+    if least is None or not row.solved or row.lower_bound is None or row.lower_bound <= least[0]:
+        return row
+    why = f"it claims a bound of {row.lower_bound}, but {least[1]} has a verified plan with peak {least[0]}"
+    return replace(row, status=Outcome.WRONG, error=why)
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,8 @@ class Record:
         Geometric mean of ``peak / floor``, less 1.
     worst_excess : float or None
     worst_problem : str
+    over_bound : int
+        Problems whose excess is over the bound, as no optimum is proven.
     median_seconds, total_seconds : float or None
         Of the problems solved.
     failures : dict of str to int
@@ -88,6 +103,7 @@ class Record:
     mean_excess: float | None
     worst_excess: float | None
     worst_problem: str
+    over_bound: int
     median_seconds: float | None
     total_seconds: float | None
     failures: dict[str, int]
@@ -117,6 +133,7 @@ def record_of(planner: str, rows: Sequence[Row], every: Sequence[Row]) -> Record
         geometric_mean([e for e, _ in excesses]),
         worst[0],
         worst[1],
+        sum(r.against == "bound" for r in solved),
         statistics.median(seconds) if seconds else None,
         sum(seconds) if seconds else None,
         failures,

@@ -11,14 +11,15 @@ from planner.bench.row import Row
 from planner.bench.summary import known_of, record_of
 
 
-def problem_table(rows: Sequence[Row], planners: Sequence[str]) -> Table:
-    """Every problem: each planner's peak with its excess, and the optimum, bound and status for each sharing."""
+def problem_table(rows: Sequence[Row], planners: Sequence[str], every: Sequence[Row]) -> Table:
+    """Every problem: each planner's peak with its excess, and what all rows that there are (``every``) know of the
+    optimum, bound and status for each sharing."""
     table = Table("problem", "buffers", *planners, "optimum", "bound", "status")
     for name in sorted({r.problem for r in rows}):
         here = [r for r in rows if r.problem == name]
         for n, kinds in enumerate(dict.fromkeys(r.sharing for r in here)):
             mine = {r.planner: r for r in here if r.sharing == kinds}
-            known = known_of(mine.values())
+            known = known_of(r for r in every if r.problem == name and r.sharing == kinds)
             proven = known.status == "optimal"
             title = (name, f"{here[0].buffers:,}") if n == 0 else ("", "")
             cells = [_peak(mine[p]) if p in mine else "" for p in planners]
@@ -31,7 +32,18 @@ def problem_table(rows: Sequence[Row], planners: Sequence[str]) -> Table:
 
 def planner_table(rows: Sequence[Row], planners: Sequence[str]) -> Table:
     """Every planner: proven, best, excess, time, failures."""
-    head = ("planner", "problems", "proven", "best", "mean excess", "worst excess", "on", "median s", "total s", "not")
+    head = (
+        "planner",
+        "problems",
+        "proven",
+        "best",
+        "mean excess",
+        "worst excess",
+        "on",
+        "median s",
+        "solved, s",
+        "not",
+    )
     table = Table(*head)
     for planner in planners:
         record = record_of(planner, [r for r in rows if r.planner == planner], rows)
@@ -41,7 +53,7 @@ def planner_table(rows: Sequence[Row], planners: Sequence[str]) -> Table:
             str(record.problems),
             str(record.proven),
             str(record.best),
-            percent(record.mean_excess),
+            percent(record.mean_excess) + ("*" if record.over_bound else ""),
             percent(record.worst_excess),
             Text(record.worst_problem if record.worst_excess else ""),
             "" if record.median_seconds is None else f"{record.median_seconds:.4f}",

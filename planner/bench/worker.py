@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import signal
 import sys
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from planner.bench.contenders import Answer, Entrant, Unsupported, entrant_of
+from planner.bench.contenders import Answer, Entrant, Infeasible, Unsupported, entrant_of
 from planner.bench.kinds import only
 from planner.bench.row import Outcome
 from solvers.bounds import load_bound
@@ -55,6 +56,7 @@ READY = "ready"
 
 def serve(pipe: Connection) -> None:
     """Work until the pipe is closed or None comes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     logging.disable(logging.WARNING)
     warm: set[str] = set()
     while True:
@@ -82,6 +84,8 @@ def run(task: Task, entrant: Entrant) -> Report:
         answer = entrant.contender.run(problem, task.options)
     except Unsupported as error:
         return Report(Outcome.UNSUPPORTED, error=str(error))
+    except Infeasible as error:
+        return Report(Outcome.INFEASIBLE, error=str(error))
     except ImportError as error:
         why = f"{error.name or entrant.contender.packages[-1]} is missing: {entrant.contender.install}"
         return Report(Outcome.MISSING, error=why)
@@ -118,7 +122,7 @@ def _warm_up(entrant: Entrant, options: Options) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """What planners print is not for our tables."""
+    """What planners print by Python is not for our tables."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         yield
     sys.stdout.flush()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from planner.bench.runner import Plan
     from solvers.problem import Problem
 
+LONGEST = 200_000
+"""Seconds that a planner may take at most."""
+
 NAME = "bench"
 HELP = "measure planners on problem files"
 EXAMPLE = """example:
@@ -23,8 +26,9 @@ EXAMPLE = """example:
   arena bench model.json --solvers executorch-greedy,supermalloc,auto,auto+all --runs 5 -o rows.jsonl
 
 A planner's name may end in the kinds of sharing that it is offered: +concats, +views, +in-place, or +all; without,
-tensors are placed whole. An excess marked * is over the bound, as no optimum is proven. What rows.jsonl has already is
-not measured again. --list names the planners."""
+tensors are placed whole. A problem's capacity is not looked at. An excess marked * is over the bound, as no optimum is
+proven. What rows.jsonl has already is not measured again, but for what crashed, hung or was missing. --list names the
+planners."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     check_workers_and_seed(args)
     if not 1 <= args.runs <= 1000 or not 1 <= args.jobs <= 64:
         raise FileError("--runs must be 1 to 1000 and --jobs 1 to 64")
+    if not args.time_limit <= LONGEST or not 0 < (LONGEST if args.patience is None else args.patience) <= LONGEST:
+        raise FileError(f"--time-limit and --patience must be at most {LONGEST} seconds, and --patience above 0")
     if not args.problems:
         raise FileError("no PROBLEM given")
     names = list(dict.fromkeys(args.solvers.split(",")))
@@ -68,32 +74,36 @@ def run(args: argparse.Namespace) -> int:
     problems = _problems(args.problems)
     options = Options(args.time_limit, args.workers, args.seed)
     patience = 3 * args.time_limit + 30 if args.patience is None else args.patience
-    rows = _measure(Plan(problems, entrants, options, args.runs, args.jobs, patience), known, args)
-    _print(rows, names)
+    rows, every = _measure(Plan(problems, entrants, options, args.runs, args.jobs, patience), known, args)
+    _print(rows, names, every)
     return DONE if all(r.status != "wrong" for r in rows) else FAILED
 
 
-def _measure(plan: Plan, known: Sequence[Row], args: argparse.Namespace) -> list[Row]:
-    """The rows that this call asks for; all that are known are in the file."""
+def _measure(plan: Plan, known: Sequence[Row], args: argparse.Namespace) -> tuple[list[Row], list[Row]]:
+    """The rows that this call asks for, and all that there are of its problems; the file has all that it ever had."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from planner.bench.row import rows_to_jsonl
     from planner.bench.runner import measure
 
-    kept = {(r.problem, r.asked): r for r in known}
-    wanted: list[Row] = []
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    kept = {r.asked: r for r in known}
+    asked: list[Row] = []
+    every: list[Row] = []
+    if args.output is not None:  # what cannot be written is known before hours of work
+        write_atomically(args.output, rows_to_jsonl(kept.values()))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
     disable = args.quiet or not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), disable=disable) as bar:
         task = bar.add_task("", total=len(plan.problems))
         for rows in measure(plan, known, lambda line: bar.update(task, description=line)):
-            kept.update(((r.problem, r.asked), r) for r in rows)
-            wanted += [r for r in rows if plan.asks(r)]
+            kept.update((r.asked, r) for r in rows.every)
+            asked += rows.asked
+            every += rows.every
             if args.output is not None:
                 write_atomically(args.output, rows_to_jsonl(kept.values()))
             bar.advance(task)
-    return wanted
+    return asked, every
 
 
 def _problems(paths: Sequence[str]) -> list[Problem]:
@@ -103,13 +113,14 @@ def _problems(paths: Sequence[str]) -> list[Problem]:
 
     files: list[str] = []
     for path in paths:
-        if Path(path).is_dir():
-            found = sorted(str(p) for p in Path(path).iterdir() if p.suffix in (".csv", ".json"))
-            if not found:
-                raise FileError(f"{path}: no .csv or .json file is in this folder")
-            files += found
-        else:
-            files.append(path)
+        try:
+            inside = sorted(str(p) for p in Path(path).iterdir()) if Path(path).is_dir() else None
+        except OSError as error:
+            raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+        found = [p for p in inside or () if p.endswith((".csv", ".json"))]
+        if inside is not None and not found:
+            raise FileError(f"{path}: no .csv or .json file is in this folder")
+        files += [path] if inside is None else found
     problems: dict[str, Problem] = {}
     for path in dict.fromkeys(files):
         problem = read_problem(path)
@@ -120,17 +131,18 @@ def _problems(paths: Sequence[str]) -> list[Problem]:
     return list(problems.values())
 
 
-def _print(rows: Sequence[Row], names: Sequence[str]) -> None:
+def _print(rows: Sequence[Row], names: Sequence[str], every: Sequence[Row]) -> None:
     from rich.console import Console
 
     from planner.bench.tables import planner_table, problem_table
 
     console = Console(width=None if sys.stdout.isatty() else 100 + 24 * len(names))
-    console.print(problem_table(rows, names))
+    console.print(problem_table(rows, names, every))
     console.print(planner_table(rows, names))
     for row in rows:
         if not row.solved and row.status != "unsupported":
-            print(f"{row.problem}: {row.planner}: {row.status}: {row.error}", file=sys.stderr)
+            name = row.problem.replace("\n", "\\n")
+            print(f"{name}: {row.planner}: {row.status}: {row.error}", file=sys.stderr)
 
 
 def _print_list() -> None:
