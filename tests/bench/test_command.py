@@ -51,6 +51,8 @@ def test_what_was_measured_before_stays_in_the_file(folder, tmp_path):
         (["{folder}", "--solvers", "auto,quick"], "'quick' is no planner"),
         (["{folder}", "--runs", "0"], "--runs must be 1 to 1000"),
         (["{folder}", "--jobs", "0"], "--jobs 1 to 64"),
+        (["{folder}", "--time-limit", "inf"], "--time-limit and --patience must be at most"),
+        (["{folder}", "--patience", "0"], "--patience above 0"),
         (["{folder}", "-o", "rows.txt"], "'rows.txt': rows are written as .jsonl"),
         (["{folder}", "-o", "{folder}/no/rows.jsonl"], "rows.jsonl: cannot be written"),
         (["{empty}"], "no .csv or .json file is in this folder"),
@@ -72,6 +74,22 @@ def test_a_file_that_has_no_rows_is_kept(folder, tmp_path, capsys):
     assert main(["bench", str(folder), "-o", str(rows)]) == 2
     assert "rows.jsonl:1: no JSON" in capsys.readouterr().err
     assert rows.read_text() == "precious\n"
+
+
+def test_names_are_no_markup(tmp_path, capsys, monkeypatch):
+    """Brackets and lines in a problem's name, with the bar of a terminal."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    path = tmp_path / "p.json"
+    path.write_text(problem_to_json(replace_name(drawn(1), "a[/b] | [bold]\nc")))
+    assert main(["bench", str(path), "--solvers", "stock-greedy,minimalloc"]) == 0
+    assert "a[/b] | [bold]" in capsys.readouterr().out
+
+
+def replace_name(problem, name):
+    from solvers.problem import Problem
+
+    return Problem(problem.buffers, problem.colocations, name=name)
 
 
 def test_the_planners_are_named(capsys):

@@ -46,10 +46,36 @@ def test_every_planner_gives_a_plan_that_holds(planner, seed):
     assert (report.status is Outcome.OPTIMAL) == (report.peak == report.lower_bound)
 
 
-@pytest.mark.parametrize("planner", ["auto", "supermalloc"])
+@pytest.mark.parametrize("planner", ["auto", "native", "supermalloc"])
 def test_those_that_prove_reach_a_known_optimum(planner):
     problem = tiling(3, 12)
-    assert report_of(problem, planner).peak == solve(problem).peak
+    report = report_of(problem, planner)
+    assert (report.status, report.peak) == (Outcome.OPTIMAL, 64)
+
+
+ALIGNED = [Buffer("a", 1, 0, 2, 16), Buffer("b", 16, 0, 2, 16)]
+MIXED = [Buffer("a", 1, 0, 2), Buffer("b", 1, 0, 2), Buffer("c", 16, 0, 2, 16)]
+
+
+@pytest.mark.parametrize(("buffers", "optimum"), [(ALIGNED, 17), (MIXED, 18)])
+@pytest.mark.parametrize("planner", sorted(CONTENDERS.keys() - NOT_ON_AN_INDEX))
+def test_no_bound_is_above_the_optimum(planner, buffers, optimum):
+    """Peers place sizes rounded up to the alignment: what they prove of those is no bound for the exact ones."""
+    report = report_of(Problem(buffers), planner)
+    assert report.lower_bound <= optimum <= report.peak
+    assert planner != "auto" or report.peak == optimum
+
+
+def test_pins_that_overlap_are_infeasible():
+    problem = Problem([Buffer("a", 8, 0, 2, offset=0), Buffer("b", 8, 1, 3, offset=4)])
+    assert report_of(problem, "auto").status is Outcome.INFEASIBLE
+
+
+def test_an_empty_problem_has_an_empty_plan():
+    for planner in sorted(CONTENDERS.keys() - NOT_ON_AN_INDEX):
+        for buffers in ([], [Buffer("a", 0, 0, 1)]):
+            report = report_of(Problem(buffers), planner)
+            assert (report.status, report.peak) == (Outcome.OPTIMAL, 0), (planner, report.error)
 
 
 @pytest.mark.parametrize("planner", sorted(n for n, c in CONTENDERS.items() if not c.ties))

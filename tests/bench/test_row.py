@@ -79,6 +79,18 @@ def test_each_kind_of_sharing_has_its_optimum():
     assert [round(r.excess, 9) for r in rows] == [0, 0.1, 0, 0.1]
 
 
+def test_nothing_is_said_over_a_floor_of_nothing():
+    (row,) = with_excess(peaks(16, bound=0))
+    assert (row.excess, row.against) == (None, "")
+
+
+def test_a_bound_that_a_plan_refutes_is_wrong():
+    rows = with_excess([*peaks(120, bound=100), *peaks(150, bound=150)])
+    assert [r.status for r in rows] == [Outcome.FEASIBLE, Outcome.WRONG]
+    assert "claims a bound of 150, but p0 has a verified plan with peak 120" in rows[1].error
+    assert known_of(rows) == Known(120, 100)
+
+
 def test_what_failed_has_no_excess_and_changes_none():
     rows = with_excess([*peaks(100, 150), FAILED])
     assert rows[:2] == with_excess(peaks(100, 150))

@@ -1,7 +1,9 @@
 """The runner: a planner that dies or hangs is a row; what was measured is not measured again."""
 
+import multiprocessing
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -26,7 +28,7 @@ def hangs(pipe):
 
 
 def dies_once(pipe):
-    """At odd tasks: another process works again."""
+    """At the planner ``auto``; with another it works."""
     task = pipe.recv()
     if task.planner == "auto":
         os._exit(3)
@@ -71,7 +73,7 @@ def test_after_a_death_there_is_another_process(worker_of):
 def test_rows_of_all_problems_and_planners(jobs):
     problems = [drawn(k) for k in range(3)]
     entrants = [entrant_of(n) for n in ("stock-greedy", "auto")]
-    rows = [r for rows in measure(Plan(problems, entrants, Options(1.0, 2), 2, jobs)) for r in rows]
+    rows = [r for rows in measure(Plan(problems, entrants, Options(1.0, 2), 2, jobs)) for r in rows.every]
     assert {(r.problem, r.planner) for r in rows} == {(p.name, e.name) for p in problems for e in entrants}
     for r in rows:
         assert r.solved
@@ -87,22 +89,46 @@ def test_what_is_known_is_not_measured_again():
     first, both = (Plan([drawn(5)], some, Options(1.0, 2)) for some in (entrants[:1], entrants))
     told = []
     (before,) = measure(first, tell=told.append)
-    (after,) = measure(both, before, told.append)
-    (again,) = measure(both, after, told.append)
+    (after,) = measure(both, before.every, told.append)
+    (again,) = measure(both, after.every, told.append)
     assert told == ["drawn 5: stock-greedy", "drawn 5: auto"]
-    assert after[0].times == before[0].times
+    assert after.every[0].times == before.every[0].times
     assert again == after
     other = Plan([drawn(5)], entrants, Options(1.5, 2))
-    (rows,) = measure(other, after, told.append)
+    (rows,) = measure(other, after.every, told.append)
     assert len(told) == 4
-    assert len(rows) == 4
+    assert (len(rows.asked), len(rows.every)) == (2, 4)
+
+
+@pytest.mark.parametrize("status", [Outcome.MISSING, Outcome.CRASHED, Outcome.OVERRUN])
+def test_what_may_go_better_is_measured_again(status):
+    plan, told = Plan([drawn(5)], [entrant_of("stock-greedy")], Options(1.0, 2)), []
+    (before,) = measure(plan)
+    (after,) = measure(plan, [replace(r, status=status, peak=None) for r in before.every], told.append)
+    assert told == ["drawn 5: stock-greedy"]
+    assert [r.solved for r in after.every] == [True]
+
+
+@pytest.mark.parametrize("change", [{"jobs": 8}, {"machine": {"cpu": "another"}}, {"versions": {"arena-planner": "0"}}])
+def test_another_machine_or_version_is_measured(change):
+    plan, told = Plan([drawn(5)], [entrant_of("stock-greedy")], Options(1.0, 2)), []
+    (before,) = measure(plan)
+    (after,) = measure(plan, [replace(r, **change) for r in before.every], told.append)
+    assert len(told) == 1
+    assert (len(after.asked), len(after.every)) == (1, 2)
+
+
+def test_a_runner_that_is_left_stops_its_workers():
+    plan = Plan([drawn(k) for k in range(4)], [entrant_of("stock-greedy")], Options(1.0, 2), jobs=2)
+    rows = measure(plan)
+    next(rows)
+    rows.close()
+    assert not [p for p in multiprocessing.active_children() if p.is_alive()]
 
 
 def test_another_problem_of_the_same_name_is_measured():
-    from dataclasses import replace
-
     plan = Plan([drawn(5)], [entrant_of("stock-greedy")], Options(1.0, 2))
     (before,) = measure(plan)
     told = []
-    list(measure(plan, [replace(r, sha256="another") for r in before], told.append))
+    list(measure(plan, [replace(r, sha256="another") for r in before.every], told.append))
     assert told == ["drawn 5: stock-greedy"]
