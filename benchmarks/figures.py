@@ -49,6 +49,7 @@ def gap_per_problem(problems: ByProblem) -> bytes:
 def time_to_proof(rows: Sequence[Row], planners: Sequence[str]) -> bytes:
     """How many problems each planner had at a proven optimum within a time."""
     figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    axes.set_prop_cycle(color=pyplot.get_cmap("tab20").colors)
     last = max((r.seconds for r in rows if r.status == "optimal" and r.seconds), default=1.0)
     for planner in planners:
         times = sorted(r.seconds for r in rows if r.planner == planner and r.status == "optimal")

@@ -27,9 +27,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.corpus import by_hand
 from benchmarks.corpus.command import ENTRIES, facts_by_name
 from benchmarks.corpus.entry import Variant
 from planner.io import write_atomically
+
+RUNNABLE = ENTRIES | {e.name: e for e in by_hand.TOYS}
 
 ROWS = Path(__file__).parent / "results" / "runtime.jsonl"
 NETWORKS = (
@@ -61,7 +64,7 @@ def main() -> int:
     args = parser.parse_args()
     for name in args.networks:
         model, _, variant = name.rpartition(".")
-        if model not in ENTRIES or variant not in ENTRIES[model].variants:
+        if model not in RUNNABLE or variant not in RUNNABLE[model].variants:
             parser.error(f"{name!r} is no network of the corpus in one of its variants")
     rows = facts_by_name(args.rows)
     for name in args.networks:
@@ -89,7 +92,7 @@ def measure(name: str, runs: int) -> dict[str, Any]:
 
     model, _, variant = name.rpartition(".")
     torch.manual_seed(0)
-    net, inputs = ENTRIES[model].make()
+    net, inputs = RUNNABLE[model].make()
     edge = lowered(net.eval().requires_grad_(False), inputs, Variant(variant))
     programs = {"stock": to_program(edge), "arena": to_program(edge, arena_planning_pass())}
     leaves = tree_leaves(list(inputs))
@@ -101,7 +104,7 @@ def measure(name: str, runs: int) -> dict[str, Any]:
             start = time.perf_counter()
             methods[plan].execute(leaves)
             times[plan].append(1000 * (time.perf_counter() - start))
-    row: dict[str, Any] = {"model": model, "variant": variant, "runs": runs}
+    row: dict[str, Any] = {"model": model, "variant": variant, "source": RUNNABLE[model].source, "runs": runs}
     row["equal"] = same_bits(outputs["stock"], outputs["arena"])
     row["ratio"] = statistics.median(a / s for a, s in zip(times["arena"], times["stock"], strict=True))
     for plan, program in programs.items():

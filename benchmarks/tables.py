@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.bench.contenders import CONTENDERS
@@ -14,7 +14,8 @@ from planner.bench.tables import bytes_of, percent
 OURS, GREEDY = "auto", "stock-greedy"
 """The planner that is ours, and the one that the export has without it."""
 
-SHARED = f"{OURS}+all"
+MARK = " †"
+"""Of what is written by hand."""
 
 ByProblem = Mapping[str, Sequence[Row]]
 
@@ -115,8 +116,13 @@ def planners_table(rows: Sequence[Row], planners: Sequence[str]) -> list[str]:
     return markdown(head, lines)
 
 
-def problems_table(problems: ByProblem) -> list[str]:
-    """One line per problem: greedy, the optimum of whole tensors and of shared ones."""
+def named(e: Mapping[str, Any]) -> str:
+    """Network and variant of an export or run, marked if the network was written by hand."""
+    return f"{e['model']}.{e['variant']}" + (MARK if e["source"] == "by hand" else "")
+
+
+def problems_table(problems: ByProblem, by_hand: Collection[str]) -> list[str]:
+    """One line per problem: greedy, the optimum of whole tensors and of shared ones; those by hand are marked."""
     lines = []
     for name, rows in problems.items():
         greedy, whole, shared = row_of(rows, GREEDY), known(rows, "none"), known(rows, "all")
@@ -124,7 +130,8 @@ def problems_table(problems: ByProblem) -> list[str]:
         both = [cell for k in (whole, shared) for cell in (bytes_of(k.peak), _bound(k))]
         saved = f"{1 - shared.peak / greedy.peak:.1%}" if greedy and greedy.peak and shared.peak is not None else ""
         greedy_peak = bytes_of(greedy.peak) if greedy else ""
-        lines.append((name, f"{rows[0].buffers:,}", greedy_peak, over, *both, saved))
+        title = name + (MARK if name in by_hand else "")
+        lines.append((title, f"{rows[0].buffers:,}", greedy_peak, over, *both, saved))
     head = ("problem", "buffers", "greedy", "excess", "whole", "bound", "shared", "bound", "greedy to shared")
     return markdown(head, lines)
 
@@ -179,7 +186,7 @@ def exports_table(exports: Sequence[Mapping[str, Any]]) -> list[str]:
         whole = seconds["export"] + seconds["to_executorch"]
         lines.append(
             (
-                f"{e['model']}.{e['variant']}",
+                named(e),
                 bytes_of(before["arena"]),
                 bytes_of(after["arena"]),
                 f"{after['arena'] / before['arena'] - 1:.1%}" if before["arena"] else "",
@@ -201,7 +208,7 @@ def runtime_table(runs: Sequence[Mapping[str, Any]]) -> list[str]:
         a, b = r["stock"], r["arena"]
         lines.append(
             (
-                f"{r['model']}.{r['variant']}",
+                named(r),
                 f"{bytes_of(a['arena'])} → {bytes_of(b['arena'])}",
                 f"{a['copies']} → {b['copies']}",
                 f"{a['copy_ms']:.3f} → {b['copy_ms']:.3f}",

@@ -137,6 +137,8 @@ ENTRIES = (
     Entry("yolov8n_like", SOURCE, lambda: (Detector(), (image(320),)), ALL),
     Entry("bigru", SOURCE, _bigru, PORTABLE),
     Entry("bilstm", SOURCE, _bilstm, PORTABLE),
-    Entry("concat_split_stages", SOURCE, _stages, PORTABLE),
     Entry("digits_mlp", SOURCE, lambda: (HandWritten(), (torch.randn(1, 784),)), PORTABLE),
 )
+
+TOYS = (Entry("concat_split_stages", SOURCE, _stages, PORTABLE),)
+"""Programs that are no networks: to be run, but not counted."""
