@@ -115,7 +115,7 @@ def setting(rows: Sequence[Row], exports: Sequence[Any]) -> list[str]:
         f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python {machine['python']}.",
         f"Versions: {', '.join(f'{k} {v}' for k, v in sorted(versions.items()))}.",
         f"Limits: {limits}, the median time of {first.runs} runs, {first.jobs} problem at a time; Vela, Cadence and "
-        "the greedy ones know no time limit, TelaMalloc and Vela use one thread. "
+        "the greedy ones know no time limit; TelaMalloc and Vela use one thread, SuperMalloc six. "
         f"Exports ran {exports[0]['jobs']} at a time.",
     ]
 
@@ -132,7 +132,7 @@ def in_short(rows: Sequence[Row], problems: ByProblem, exports: Sequence[Any]) -
     models = {e["model"]: e["source"] for e in exports}
     hand = sum(source == BY_HAND for source in models.values())
     return [
-        f"- {len(problems)} problems from {len(exports)} exports of {len(models)} networks, {hand} of them written by hand.",
+        f"- {len(problems)} problems from {len(exports)} exports of {len(models)} networks, {hand} of these by hand.",
         f"- ExecuTorch's greedy, whole tensors: above the optimum on {worse} of {greedy.solved}; on average "
         f"{percent(greedy.mean_excess)} (geometric mean), at most {percent(greedy.worst_excess)} "
         f"({greedy.worst_problem}){over}.",
