@@ -1,8 +1,6 @@
 """The runner: a planner that dies or hangs is a row; what was measured is not measured again."""
 
 import multiprocessing
-import os
-import time
 from dataclasses import replace
 
 import pytest
@@ -10,31 +8,10 @@ import pytest
 from planner.bench.contenders import entrant_of
 from planner.bench.row import Outcome
 from planner.bench.runner import Plan, Worker, measure
-from planner.bench.worker import READY, Report, Task
+from planner.bench.worker import Task
 from solvers.run import Options
+from tests.bench.servers import dies, dies_once, hangs
 from tests.bench.test_contenders import drawn
-
-
-def dies(pipe):
-    pipe.recv()
-    pipe.send(READY)
-    os._exit(7)
-
-
-def hangs(pipe):
-    pipe.recv()
-    pipe.send(READY)
-    time.sleep(600)
-
-
-def dies_once(pipe):
-    """At the planner ``auto``; with another it works."""
-    task = pipe.recv()
-    if task.planner == "auto":
-        os._exit(3)
-    pipe.send(READY)
-    pipe.send(Report(Outcome.FEASIBLE, 5))
-    pipe.recv()
 
 
 @pytest.fixture
