@@ -60,7 +60,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if a text is not up to date")
     args = parser.parse_args()
     try:
-        texts = texts_of(rows_of(RESULTS / "plans.jsonl"), *(objects_of(RESULTS / f) for f in FACTS))
+        rows, exports, runs = rows_of(RESULTS / "plans.jsonl"), *(objects_of(RESULTS / f) for f in FACTS)
+        texts = texts_of(rows, exports, runs)
         old = read_text(str(README))
         texts[README] = with_section(old, texts.pop(README))
         if args.check:
@@ -70,7 +71,7 @@ def main() -> int:
             return 1 if stale else 0
         for path, text in texts.items():
             write_atomically(str(path), text)
-        for name, data in pictures_of(rows_of(RESULTS / "plans.jsonl"), objects_of(RESULTS / FACTS[0])).items():
+        for name, data in pictures_of(rows, exports).items():
             write_atomically(str(RESULTS / name), data)
     except FileError as error:
         print(error, file=sys.stderr)

@@ -73,8 +73,7 @@ def supermalloc(problem: Problem, options: Options) -> Placed:
     units = in_units(problem)
     threads = max(options.threads, 6)
     result = SupermallocAllocator(timeout=options.time_limit, num_threads=threads).solve(_allocations(units))
-    offsets = units.offsets(problem, [a.offset for a in sorted(result.allocations, key=lambda a: a.id)])
-    return offsets, units.bound(result.peak) if result.proved_optimal else None
+    return _offsets(problem, units, result.allocations), units.bound(result.peak) if result.proved_optimal else None
 
 
 def telamalloc(problem: Problem, options: Options) -> Placed:
@@ -134,5 +133,9 @@ def _allocations(units: Units) -> tuple[Any, ...]:
 
 def _by_omnimalloc(problem: Problem, allocator: Any) -> Placed:
     units = in_units(problem)
-    placed = sorted(allocator.allocate(_allocations(units)), key=lambda a: a.id)
-    return units.offsets(problem, [a.offset for a in placed]), None
+    return _offsets(problem, units, allocator.allocate(_allocations(units))), None
+
+
+def _offsets(problem: Problem, units: Units, allocations: tuple[Any, ...]) -> dict[str, int]:
+    """Bytes by id, from omnimalloc's allocations in any order."""
+    return units.offsets(problem, [a.offset for a in sorted(allocations, key=lambda a: a.id)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import platform
@@ -136,7 +137,7 @@ def _blank(plan: Plan, problem: Problem, sha256: str, entrant: Entrant) -> Row:
     o = plan.options
     what = (problem.name, sha256, len(problem.buffers), entrant.name, entrant.kinds)
     row = Row(*what, o.time_limit, o.workers, o.seed, plan.runs, plan.jobs, Outcome.CRASHED)
-    return replace(row, versions=_versions(entrant), machine=machine())
+    return replace(row, versions=_versions(entrant.contender.packages), machine=machine())
 
 
 def _filled(row: Row, reports: Sequence[Report]) -> Row:
@@ -161,9 +162,10 @@ def _filled(row: Row, reports: Sequence[Report]) -> Row:
     )
 
 
-def _versions(entrant: Entrant) -> dict[str, str]:
+@functools.cache
+def _versions(packages: tuple[str, ...]) -> dict[str, str]:
     found = {}
-    for package in entrant.contender.packages:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -171,6 +173,7 @@ def _versions(entrant: Entrant) -> dict[str, str]:
     return found
 
 
+@functools.cache
 def machine() -> dict[str, str]:
     """The machine, as rows name it."""
     model = platform.processor() or platform.machine()

@@ -55,16 +55,14 @@ READY = "ready"
 
 
 def serve(pipe: Connection) -> None:
-    """Work until the pipe is closed or None comes."""
+    """Work until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     logging.disable(logging.WARNING)
     warm: set[str] = set()
     while True:
         try:
-            task: Task | None = pipe.recv()
+            task: Task = pipe.recv()
         except EOFError:
-            return
-        if task is None:
             return
         entrant = entrant_of(task.planner)
         with _quiet():
