@@ -20,6 +20,7 @@ from planner.bench.kinds import only
 from planner.bench.row import Outcome
 from solvers.bounds import load_bound
 from solvers.buffers import Buffer
+from solvers.choice import saves
 from solvers.problem import Problem
 from solvers.reduce import reduce_groups
 from solvers.result import Solution
@@ -102,11 +103,7 @@ def _judged(problem: Problem, answer: Answer, seconds: float) -> Report:
     if len(problem.required) == len(problem.colocations):
         tasks = reduce_groups(problem.groups(problem.required))
         bound = max([bound, *(load_bound(t).value for t in tasks)])
-    saved = 0
-    for k in answer.active:
-        tie = problem.colocations[k]
-        size = problem.by_id[tie.part].size if tie.saves is None else tie.saves
-        saved += 0 if tie.required else size
+    saved = sum(saves(problem, k) for k in answer.active if not problem.colocations[k].required)
     status = Outcome.OPTIMAL if peak <= bound else Outcome.FEASIBLE
     return Report(status, peak, bound, saved, seconds, answer.engine, answer.struck)
 
