@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class ReplayError(Exception):
     """A program that does not compute what it did before; the message names the op, the two values, the bytes."""
+
+
+class UnjudgedError(ReplayError):
+    """An op that the judge cannot handle: no plan of its program can be judged. The message names the op."""
+
+
+@contextlib.contextmanager
+def judging(op: str) -> Iterator[None]:
+    """Whatever goes wrong while an op is looked at is the judge's refusal.
+
+    Parameters
+    ----------
+    op : str
+        Its name.
+
+    Raises
+    ------
+    UnjudgedError
+        For every exception but a `ReplayError`.
+    """
+    try:
+        yield
+    except ReplayError:
+        raise
+    except Exception as error:
+        raise UnjudgedError(f"op {op!r} cannot be judged: {type(error).__name__}: {error}") from error
 
 
 Place = tuple[int, int]  # arena and offset, bytes

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planner.memory import Memory, Piece, Ref, ReplayError, joined
+from planner.memory import Memory, Piece, Ref, ReplayError, joined, judging
 
 
 class Move(NamedTuple):
@@ -82,7 +82,7 @@ def replay(before: Trace, after: Trace, planned_before: bool = False) -> None:
     Raises
     ------
     ReplayError
-        At the first read that would not see what it saw before.
+        At the first read that would not see what it saw before; `UnjudgedError` at an op that cannot be judged.
     """
     expected = _expect(before, Memory(0 if planned_before else None))
     refs = (r for step in after.steps for r in step.writes)
@@ -102,11 +102,12 @@ def _replay(before: Trace, after: Trace, expected: Mapping[str, _Expected], memo
         memory.check(ref, [Piece(0, ref.nbytes, ref.name, 0)], "the start of the run")
     order = iter([s.name for s in before.steps if s.moved is None])
     for step in after.steps:
-        if step.moved is not None:
-            _copy(memory, step, expected.get(step.name))
-        else:
-            _check_order(step.name, expected, order)
-            _run(memory, step, expected[step.name])
+        with judging(step.name):
+            if step.moved is not None:
+                _copy(memory, step, expected.get(step.name))
+            else:
+                _check_order(step.name, expected, order)
+                _run(memory, step, expected[step.name])
     if (missing := next(order, None)) is not None:
         raise ReplayError(f"op {missing!r} is missing, and it does more than copy bytes")
     ends = expected[""]
@@ -138,15 +139,20 @@ def _expect(before: Trace, memory: Memory) -> dict[str, _Expected]:
         memory.write(ref, [Piece(0, ref.nbytes, ref.name, 0)])
     out: dict[str, _Expected] = {}
     for step in before.steps:
-        reads = [memory.read(r) for r in step.reads]
-        mutated = [memory.read(r) for r in step.mutates]
-        writes = [_written(step, k, w, reads) for k, w in enumerate(step.writes)]
-        changed = [[Piece(0, m.nbytes, f"{step.name} in {m.name}", 0)] for m in step.mutates]
-        for ref, content in zip((*step.writes, *step.mutates), (*writes, *changed), strict=True):
-            memory.write(ref, content)
-        out[step.name] = _Expected(reads, writes, list(zip(mutated, changed, strict=True)))
+        with judging(step.name):
+            out[step.name] = _first_run(step, memory)
     out[""] = _Expected([memory.read(r) for r in (*before.outputs, *before.state)], ())
     return out
+
+
+def _first_run(step: Step, memory: Memory) -> _Expected:
+    reads = [memory.read(r) for r in step.reads]
+    mutated = [memory.read(r) for r in step.mutates]
+    writes = [_written(step, k, w, reads) for k, w in enumerate(step.writes)]
+    changed = [[Piece(0, m.nbytes, f"{step.name} in {m.name}", 0)] for m in step.mutates]
+    for ref, content in zip((*step.writes, *step.mutates), (*writes, *changed), strict=True):
+        memory.write(ref, content)
+    return _Expected(reads, writes, list(zip(mutated, changed, strict=True)))
 
 
 def _written(step: Step, k: int, ref: Ref, reads: Sequence[list[Piece]]) -> list[Piece]:

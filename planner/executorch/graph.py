@@ -65,11 +65,14 @@ def read_graph(
     Raises
     ------
     planner.api.PlanningError
-        If a spec is to be placed that belongs to nothing in the graph.
+        If a spec is to be placed that belongs to nothing in the graph, or an op cannot be read.
     """
     reader = _Reader(module, {id(s): s for s in specs}, signature, alignment, regions, branch, relaxed_backends)
     for node in module.graph.nodes:
-        reader.read(node)
+        try:
+            reader.read(node)
+        except Exception as error:
+            raise PlanningError(f"op {node.name!r} cannot be read: {type(error).__name__}: {error}") from error
     for s in specs:
         if id(s) not in reader.ids:
             raise PlanningError(f"a tensor of shape {list(s.shape)} is to be planned, but no node of the graph has it")

@@ -24,7 +24,7 @@ from planner.executorch.rewrite import Rewrite, refresh_output_specs
 from planner.executorch.state import WriteBacks
 from planner.executorch.trace import trace
 from planner.lock import REFUSALS, Lock, LockError
-from planner.memory import ReplayError
+from planner.memory import ReplayError, UnjudgedError
 from planner.progress import log_progress
 from planner.replay import Trace, replay
 from solvers.result import Progress
@@ -83,8 +83,8 @@ class Job:
 
     Attributes
     ----------
-    before : Trace
-        The program as it was.
+    before : Trace or None
+        The program as it was; None if it cannot be judged: then the plan is stock's.
     changed : bool
         Do tensors lie where stock's own verifier does not expect them?
     """
@@ -93,7 +93,7 @@ class Job:
         self.name = name
         self.call = call
         self.settings = settings
-        self.before: Trace = trace(call.module, call.signature, control_flow_memory=False)
+        self.before: Trace | None = None
         self.changed = False
         self.refused: list[str] = []
         self.specs = list(call.specs)
@@ -108,6 +108,11 @@ class Job:
             If none does; in strict mode, if the first does not. `BanksExceeded` if there are banks, and they are too
             small, `LockError` if the lock file is frozen and has no plan: no fallback would help.
         """
+        try:
+            self.before = trace(self.call.module, self.call.signature, control_flow_memory=False)
+        except ReplayError as error:
+            self._fall_back(f"the program cannot be judged: {error}")
+            return self._stock()
         if self.settings.request.banks:
             banks.check_device(self.specs)
         if not self.call.device and (copies := settle_views(self.call.module, self.specs, self.call.branch)):
@@ -191,6 +196,7 @@ class Job:
 
     def _judge(self, plan: api.Plan) -> None:
         """The second judge, on the program as it will run. Once it agrees there is no way back."""
+        assert self.before is not None  # else there was no plan
         module = self.call.module
         moved = move_branches(plan, module)
         rewrite = Rewrite(module, plan.decisions)
@@ -220,7 +226,11 @@ class Job:
         suite = MemoryPlanningAlgorithmSuite()
         sizes = suite(call.alignment, self.specs, call.module, call.signature, call.extra_padding)  # type: ignore[arg-type]
         try:
-            replay(self.before, trace(call.module, call.signature))
+            if self.before is not None:
+                replay(self.before, trace(call.module, call.signature))
+        except UnjudgedError as error:
+            self.before = None
+            self._fall_back(f"stock's plan is taken as it is: {error}")
         except ReplayError as error:
             raise api.PlanningError(
                 f"no plan passes both judges: {'; '.join(self.refused)}; and stock's plan is wrong: {error}"

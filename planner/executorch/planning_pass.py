@@ -17,6 +17,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -31,6 +32,7 @@ from planner.executorch import nodes
 from planner.executorch.banks import banks_of, unused_mem_id
 from planner.executorch.job import ArenaWarning, Call, Job, Settings
 from planner.executorch.report import GraphReport
+from planner.executorch.state import mend_write_backs
 from planner.executorch.trace import trace
 from planner.lock import Lock
 from planner.memory import ReplayError
@@ -62,7 +64,8 @@ class ArenaPlanningPass(MemoryPlanningPass):
         self._methods = 0
         self._method: GraphModule | None = None
         self._anywhere: int | None = None
-        self._before: dict[GraphModule, tuple[Trace, ExportGraphSignature | None]] = {}
+        self._before: dict[GraphModule, tuple[Trace | None, ExportGraphSignature | None]] = {}
+        self._mended: tuple[str, ...] = ()
 
     def run(self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None = None) -> PassResult:
         """Plan a method.
@@ -107,10 +110,12 @@ class ArenaPlanningPass(MemoryPlanningPass):
     def _run(self, graph_module: GraphModule, graph_signature: ExportGraphSignature | None) -> PassResult:
         self._method, self._before, self._anywhere = graph_module, {}, None
         self.allow_lifetime_and_storage_overlap = False
+        self._mended = mend_write_backs(graph_module, graph_signature)
         try:
             result = self._run_stock(graph_module, graph_signature)
             for module, (before, signature) in self._before.items():
-                replay(before, trace(module, signature))  # once more, as it leaves, all devices together
+                if before is not None:
+                    replay(before, trace(module, signature))  # once more, as it leaves, all devices together
         except ReplayError as error:
             raise PlanningError(
                 f"the planned program would not compute what it did: {error}. Remedy: stock's MemoryPlanningPass"
@@ -150,8 +155,9 @@ class ArenaPlanningPass(MemoryPlanningPass):
         call = Call(alignment, list(specs), module, signature, extra_padding, branch, self._anywhere or 0)
         name = f"branch in method {self._methods}" if branch else f"method {self._methods}"
         job = Job(f"{name}, {call.device}" if call.device else name, call, self.settings)
-        self._before.setdefault(module, (job.before, signature))
-        report = job.run()
+        report = replace(job.run(), mended=() if branch else self._mended)
+        if module not in self._before or job.before is None:
+            self._before[module] = (job.before, signature)
         self.allow_lifetime_and_storage_overlap |= job.changed  # tensors share storage, or die earlier
         self.reports.append(report)
         log.info("%s", report)

@@ -66,6 +66,8 @@ class GraphReport:
         With banks: it is proven that no plan has more in faster banks.
     locked : bool
         The plan is the lock file's: nothing was solved.
+    mended : tuple of str
+        Buffers whose new value stock copies onto an input of the same name; here it reaches the buffer.
     """
 
     graph: str
@@ -78,6 +80,7 @@ class GraphReport:
     struck: bool = False
     best_assignment: bool = True
     locked: bool = False
+    mended: tuple[str, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -112,6 +115,7 @@ class GraphReport:
                 lines.append(f"    {d.op} {d.outcome}{bytes_left}: {d.reason}")
         if self.write_backs:
             lines.append(f"  {len(self.write_backs)} write-backs moved to where their value is born")
+        lines += [f"  buffer {b!r}: its new value reaches it; stock copies it onto the input {b!r}" for b in self.mended]
         if self.struck:
             lines.append("  the time limit ended the search: another export may get another plan")
         lines += [f"  fell back: {f}" for f in self.fallbacks]

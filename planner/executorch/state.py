@@ -11,9 +11,46 @@ from executorch.exir import memory
 from executorch.exir.passes.replace_view_copy_with_view_pass import _ViewSpec
 from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
+from torch.export.graph_signature import OutputKind
 from torch.fx import GraphModule, Node
 
 from planner.executorch import nodes
+
+
+def mend_write_backs(module: GraphModule, signature: ExportGraphSignature | None) -> tuple[str, ...]:
+    """Let every write-back of a buffer write to the buffer.
+
+    A signature names what an output mutates by its fully qualified name, and an input by its placeholder's; stock's
+    ``insert_write_back_for_buffers_pass`` looks both up in one table, so that the new value of a buffer ``state`` is
+    copied onto an input that is called ``state``, and never reaches the buffer.
+
+    Parameters
+    ----------
+    module : GraphModule
+    signature : ExportGraphSignature or None
+
+    Returns
+    -------
+    tuple of str
+        The buffers, by their fully qualified names, whose write-backs went to an input.
+    """
+    if signature is None:
+        return ()
+    placeholders = {n.target: n for n in module.graph.nodes if n.op == "placeholder"}
+    buffers = {name: placeholders[p] for p, name in signature.inputs_to_buffers.items() if p in placeholders}
+    returned = module.graph.output_node().args[0]
+    mended = []
+    for output, node in zip(signature.output_specs, returned, strict=False):  # type: ignore[arg-type]
+        mutates = output.kind is OutputKind.BUFFER_MUTATION and isinstance(node, Node)
+        if not mutates or node.target is not torch.ops.aten.copy_.default or output.target not in buffers:
+            continue
+        buffer, written = buffers[output.target], node.args[0]
+        if written is not buffer and isinstance(written, Node) and written.target == output.target:
+            node.update_arg(0, buffer)
+            mended.append(output.target)
+    if mended:
+        module.recompile()
+    return tuple(mended)
 
 
 class WriteBacks:

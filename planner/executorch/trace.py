@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 from planner.executorch import moves, nodes
 from planner.executorch.in_place import tolerant_operands
 from planner.executorch.views import view_of
-from planner.memory import Place, Ref, ReplayError
+from planner.memory import Place, Ref, ReplayError, judging
 from planner.replay import Move, Step, Trace
 
 
@@ -46,6 +46,11 @@ def trace(
     Returns
     -------
     Trace
+
+    Raises
+    ------
+    ReplayError
+        At an op that is not what it says; `UnjudgedError` at one that cannot be read.
     """
     tracer = _Tracer(module, control_flow_memory)
     if elsewhere:
@@ -54,17 +59,18 @@ def trace(
         own = (s for n in ends for s in nodes.specs_of(n))
         tracer.moved_to |= {id(s): (None,) for s in own if nodes.root_spec(s) is s}
     inputs, outputs, state, steps = [], [], [], []
-    mutable = set(signature.buffers_to_mutate.values()) if signature else set()
+    mutable = nodes.mutable_buffers(signature)
     for node in module.graph.nodes:
-        if node.op == "placeholder":
-            refs = [tracer.ref(s, node.name) for s in nodes.specs_of(node)]
-            inputs += refs
-            if signature and signature.inputs_to_buffers.get(str(node.target)) in mutable:
-                state += refs
-        elif node.op == "output":
-            outputs = [r for n in nodes.leaves(node.args) for r in tracer.refs(n)]
-        elif node.op == "call_function" and node.name not in without and (step := tracer.step(node)):
-            steps.append(step)
+        with judging(node.name):
+            if node.op == "placeholder":
+                refs = [tracer.ref(s, node.name) for s in nodes.specs_of(node)]
+                inputs += refs
+                if node.target in mutable:
+                    state += refs
+            elif node.op == "output":
+                outputs = [r for n in nodes.leaves(node.args) for r in tracer.refs(n)]
+            elif node.op == "call_function" and node.name not in without and (step := tracer.step(node)):
+                steps.append(step)
     return Trace(tuple(inputs), tuple(steps), tuple(outputs), tuple(state))
 
 
@@ -183,9 +189,9 @@ def _place(spec: TensorSpec) -> Place | None:
 
 
 def _write_back(node: Node) -> tuple[Move, ...] | None:
-    """What ``copy_`` moves, if the two tensors are laid out alike."""
+    """What ``copy_`` moves, if the two tensors are laid out alike; onto itself it moves nothing."""
     target, value = node.args[0], node.args[1]
-    if not isinstance(target, Node) or not isinstance(value, Node) or not _alike(value, target):
+    if not isinstance(target, Node) or not isinstance(value, Node) or value is target or not _alike(value, target):
         return None
     (spec,) = nodes.specs_of(value)
     return (Move(0, 0, 0, 0, int(spec.nbytes())),)

@@ -88,7 +88,7 @@ class Method:
         self.reader = Reader(file, plan)
         self.accesses = self.reader.read() if accesses is None else list(accesses)
         self.specs = {i: spec_of(v.val) for i, v in enumerate(plan.values) if isinstance(v.val, Tensor)}
-        count: Counter[str] = Counter()
+        count = Counter({"input": len(plan.inputs)})  # an operator may be called so; inputs are input_0, input_1, ...
         self.names: dict[int, str] = {}  # of instructions
         for a in self.accesses:
             short = a.name.split("::")[-1].split(".")[0]

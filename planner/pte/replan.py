@@ -113,11 +113,11 @@ def checked_bytes(file: ProgramFile, name: str) -> bytes:
 
 def _replan_method(file: ProgramFile, plan: ExecutionPlan, request: api.Request) -> tuple[ExecutionPlan, MethodReport]:
     try:
-        method = Method(file, plan)
-    except Kept as why:
+        replanning = _Replanning(Method(file, plan), request)
+    except (Kept, ReplayError) as why:
         facts = MethodFacts(tuple(plan.non_const_buffer_sizes), sum(len(c.instructions) for c in plan.chains), 0)
         return plan, MethodReport(plan.name, facts, facts, None, str(why))
-    return _Replanning(method, request).run()
+    return replanning.run()
 
 
 class _Replanning:

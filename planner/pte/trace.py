@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.executorch import moves
+from planner.memory import judging
 from planner.pte.accesses import Access
 from planner.pte.method import Method
 from planner.replay import Move, Step, Trace
@@ -19,6 +20,11 @@ def trace(method: Method, steps: Sequence[tuple[str, Access]]) -> Trace:
         Tells where each tensor lies.
     steps : sequence of (str, Access)
         The instructions, each under the name that the judge knows it by.
+
+    Raises
+    ------
+    UnjudgedError
+        At an instruction that cannot be read.
     """
     inputs = [method.ref(i) for i in method.tensors(method.plan.inputs)]
     state = [r.ref for r in method.regions]
@@ -28,6 +34,11 @@ def trace(method: Method, steps: Sequence[tuple[str, Access]]) -> Trace:
 
 
 def _step(method: Method, name: str, a: Access) -> Step:
+    with judging(name):
+        return _read(method, name, a)
+
+
+def _read(method: Method, name: str, a: Access) -> Step:
     reads, writes, mutates = (tuple(map(method.ref, x)) for x in (a.reads, a.writes, a.mutates))
     tolerant = set(method.tolerant(a))
     elementwise = tuple(k for k, i in enumerate(a.reads) if i in tolerant and _alike(method, i, a.writes[0]))
