@@ -5,7 +5,9 @@ from glob import glob
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
 
-core = Pybind11Extension("solvers._core", sorted(glob("solvers/core/*.cpp")), cxx_std=17, extra_compile_args=["-O3"])
+core = Pybind11Extension(
+    "solvers.core._core", sorted(glob("solvers/core/*.cpp")), cxx_std=17, extra_compile_args=["-O3"]
+)
 core.optional = True
 
 setup(ext_modules=[core])

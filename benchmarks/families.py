@@ -14,9 +14,9 @@ from pathlib import Path
 
 from omnimalloc.benchmark import sources
 
-from planner.io import problem_to_csv, write_atomically
-from solvers.buffers import Buffer
-from solvers.problem import Problem
+from planner.files.by_name import problem_to_csv, write_atomically
+from solvers.problem.buffers import Buffer
+from solvers.problem.problem import Problem
 
 FAMILIES = {
     "random": sources.RandomSource,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 
-from planner.io import read_problem
-from planner.memory_map import Panel, render
-from planner.textfiles import write_atomically
-from solvers.problem import Problem
-from solvers.result import Solution
+from planner.files.by_name import read_problem
+from planner.files.text import write_atomically
+from planner.maps.memory_map import Panel, render
+from solvers.place.stock import stock_greedy
+from solvers.problem.problem import Problem
+from solvers.problem.result import Solution
 from solvers.search import solve
-from solvers.stock import stock_greedy
 
 
 def main() -> None:

@@ -16,9 +16,9 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from planner.io import read_problem
-from solvers.buffers import Buffer
-from solvers.problem import Problem
+from planner.files.by_name import read_problem
+from solvers.problem.buffers import Buffer
+from solvers.problem.problem import Problem
 from solvers.run import Options
 from solvers.search import solve
 from solvers.verify import verify

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.alignment import alignments
-from planner.bank_plan import in_banks, solve_in_banks
-from planner.dataflow import Dataflow, Tensor
-from planner.sharing import Decision, Policy, Sharing, decide, find_sharing
-from solvers.banks import Bank, Excess
-from solvers.bounds import load_bound
-from solvers.buffers import Buffer, Colocation, Kind, ProblemError
+from planner.program.alignment import alignments
+from planner.program.banking import in_banks, solve_in_banks
+from planner.program.dataflow import Dataflow, Tensor
+from planner.program.sharing import Decision, Policy, Sharing, decide, find_sharing
+from solvers.banks.bank import Bank, Excess
 from solvers.deadline import Deadline
-from solvers.groups import build_groups
-from solvers.problem import Problem
-from solvers.reduce import reduce_groups
-from solvers.result import Result, Status
+from solvers.place.bounds import load_bound
+from solvers.problem.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.problem.groups import build_groups
+from solvers.problem.problem import Problem
+from solvers.problem.reduce import reduce_groups
+from solvers.problem.result import Result, Status
 from solvers.run import Objective, Options
 from solvers.search import solve
 
@@ -165,7 +165,7 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
 
 
 class Planner:
-    """What `plan` does, for who must know what there is to choose from (`planner.lock`).
+    """What `plan` does, for who must know what there is to choose from (`planner.files.lock`).
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.commands import bench, demo, plan, replan, show, verify
 from planner.commands.common import BAD_INPUT, INTERRUPTED
-from planner.textfiles import FileError
+from planner.files.text import FileError
 
 COMMANDS = (demo, plan, verify, show, replan, bench)
 
@@ -68,7 +68,7 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from solvers.native import core
+        from solvers.core import core
 
         try:
             number = version("arena-planner")

@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from solvers.result import Progress
-from solvers.run import Report
+from solvers.problem.result import Progress
+from solvers.run import Listener
 
 log = logging.getLogger("arena")
 
@@ -52,7 +52,7 @@ class RateLimit:
 
     def __init__(
         self,
-        sink: Report,
+        sink: Listener,
         interval: float = INTERVAL,
         heartbeat: float = HEARTBEAT,
         clock: Callable[[], float] = time.monotonic,
@@ -113,7 +113,7 @@ def _content(line: Progress) -> tuple[object, ...]:
 
 
 @contextlib.contextmanager
-def _limited(sink: Report) -> Iterator[Report]:
+def _limited(sink: Listener) -> Iterator[Listener]:
     """A rate limit, with a thread that lets waiting lines out."""
     limit = RateLimit(sink)
     over = threading.Event()
@@ -133,7 +133,7 @@ def _limited(sink: Report) -> Iterator[Report]:
 
 
 @contextlib.contextmanager
-def console_progress(quiet: bool = False) -> Iterator[Report | None]:
+def console_progress(quiet: bool = False) -> Iterator[Listener | None]:
     """Lines on standard error, under one header, if it is a terminal.
 
     Parameters
@@ -166,7 +166,7 @@ def console_progress(quiet: bool = False) -> Iterator[Report | None]:
 
 
 @contextlib.contextmanager
-def log_progress(name: str = "", also: Report | None = None) -> Iterator[Report | None]:
+def log_progress(name: str = "", also: Listener | None = None) -> Iterator[Listener | None]:
     """Lines to the logger ``arena``, at INFO; nothing where that is not switched on.
 
     Parameters

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from solvers.deadline import Clock, Deadline, WorkClock
-from solvers.problem import Problem
-from solvers.result import Certificate, Progress, Result, Solution, Status
+from solvers.problem.problem import Problem
+from solvers.problem.result import Certificate, Progress, Result, Solution, Status
 from solvers.verify import verify
 
 log = logging.getLogger("arena")
 
-Report = Callable[[Progress], None]
+Listener = Callable[[Progress], None]
 
 
 class Objective(StrEnum):
@@ -66,7 +66,7 @@ class Options:
     time_limit: float = 10.0
     workers: int = 0
     seed: int = 0
-    progress: Report | None = None
+    progress: Listener | None = None
     objective: Objective = Objective.PEAK
     copy_weight: float = 1.0
     reproducible: bool = False
@@ -87,7 +87,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Plan:
+class VerifiedPlan:
     """A verified plan and its peak, bytes."""
 
     solution: Solution
@@ -125,7 +125,7 @@ class Run:
 
     def result(
         self,
-        plan: Plan | None,
+        plan: VerifiedPlan | None,
         bound: int,
         engine: str,
         copies_optimal: bool = True,

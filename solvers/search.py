@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from solvers.choosing import Chooser, Search
+from solvers.choose.stages import Chooser, Search
 from solvers.deadline import Clock
-from solvers.exact import improve, improve_by_cp_sat, improve_natively
-from solvers.problem import Problem
-from solvers.result import Result
+from solvers.place.fixed_choice import FixedChoice
+from solvers.place.improve import improve, improve_by_cp_sat, improve_natively
+from solvers.problem.problem import Problem
+from solvers.problem.result import Result
 from solvers.run import Options, Run
-from solvers.shape import Shape
 
 
 def solve(problem: Problem, solver: str = "auto", options: Options | None = None, clock: Clock | None = None) -> Result:
@@ -48,7 +48,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
 def _solve(run: Run, search: Search | None, always: bool = False) -> Result:
     if len(run.problem.required) < len(run.problem.colocations):
         return Chooser(run, search, always).solve()
-    shape = Shape(run, run.problem.required, run.deadline)
+    shape = FixedChoice(run, run.problem.required, run.deadline)
     if shape.collision:
         return run.result(None, shape.bound, "pinned buffers", proof="pinned buffers")
     shape.greedy()

@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from solvers.buffers import Buffer, Kind
-from solvers.problem import Problem
-from solvers.result import Solution
+from solvers.problem.buffers import Buffer, Kind
+from solvers.problem.problem import Problem
+from solvers.problem.result import Solution
 
 
 class VerificationError(Exception):
@@ -179,7 +179,7 @@ class _Crowd:
         return found
 
 
-Piece = tuple[int, int, str]  # addresses [low, high) and the buffer that wrote what they hold
+Shown = tuple[int, int, str]  # addresses [low, high) and the buffer that wrote what they hold
 
 
 class _Values:
@@ -199,7 +199,7 @@ class _Values:
                 self.sources[c.whole].append(c.part)  # a concat shows its parts
         self.tied = {*self.sources, *self.givers}
         self.tied |= {i for many in (self.sources, self.givers) for some in many.values() for i in some}
-        self.pieces: dict[str, list[Piece]] = {}
+        self.pieces: dict[str, list[Shown]] = {}
         self.broken: list[str] = []
         self.showing: dict[str, list[str]] = defaultdict(list)  # writer -> who shows bytes of it
         for i in self.tied:
@@ -225,7 +225,7 @@ class _Values:
             else:
                 path.append(todo[0])
 
-    def _merged(self, i: str) -> list[Piece]:
+    def _merged(self, i: str) -> list[Shown]:
         """The bytes of ``i`` by writer."""
         low, high = self.at[i], self._end(i)
         given = [
@@ -239,7 +239,7 @@ class _Values:
         for a, b, w in set(given):
             for k in range(bisect_left(borders, a), bisect_left(borders, b)):
                 writers[k].add(w)
-        out: list[Piece] = []
+        out: list[Shown] = []
         for a, b, found in zip(borders, borders[1:], writers, strict=False):
             if len(found) > 1:
                 self.broken.append(f"buffers {' and '.join(map(repr, sorted(found)))} both write [{a}, {b}) of {i!r}")
@@ -276,7 +276,7 @@ class _Values:
         return len(later) == 1 and later <= self.givers[new] and all(self.buffers[i].end == step + 1 for i in later)
 
 
-def _overlaid(one: list[Piece], other: list[Piece], low: int, high: int) -> Iterator[tuple[int, int, str, str]]:
+def _overlaid(one: list[Shown], other: list[Shown], low: int, high: int) -> Iterator[tuple[int, int, str, str]]:
     """Both lists at once: ranges within ``[low, high)`` with the writer in each."""
     j = bisect_right(one, low, key=lambda p: p[1])
     k = bisect_right(other, low, key=lambda p: p[1])

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from solvers.buffers import Buffer, Colocation, Kind, ProblemError
-from solvers.problem import Problem
-from solvers.result import Solution
+from solvers.problem.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.problem.problem import Problem
+from solvers.problem.result import Solution
 
 Tokens = list[tuple[str, int]]
 

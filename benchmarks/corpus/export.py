@@ -19,12 +19,12 @@ from torch.fx import GraphModule
 
 from benchmarks.corpus.entry import Entry, Variant
 from planner.api import Planner, Request
-from planner.dataflow import Dataflow, Role
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import facts_of, to_program
-from planner.executorch.graph import read_graph
-from planner.executorch.state import WriteBacks
-from solvers.problem import Problem
+from planner.executorch.graph_flow import read_graph
+from planner.executorch.write_backs import WriteBacks
+from planner.program.dataflow import Dataflow, Role
+from solvers.problem.problem import Problem
 
 Row = dict[str, Any]
 

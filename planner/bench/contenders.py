@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from planner.bench.kinds import Sharing
-from planner.bench.peers import Placed, omnimalloc_greedy, omnimalloc_minimalloc, supermalloc, telamalloc, vela
-from planner.textfiles import FileError
-from solvers.problem import Problem
+from planner.bench.kinds import ShareKind
+from planner.bench.peers import (
+    PeerAnswer,
+    omnimalloc_greedy,
+    omnimalloc_minimalloc,
+    supermalloc,
+    telamalloc,
+    vela,
+)
+from planner.files.text import FileError
+from solvers.place.stock import stock_applies, stock_greedy, stock_naive
+from solvers.problem.problem import Problem
 from solvers.run import Options
 from solvers.search import SOLVERS, solve
-from solvers.stock import stock_applies, stock_greedy, stock_naive
 
 
 @dataclass(frozen=True)
-class Answer:
+class ContenderAnswer:
     """What a planner says of a problem.
 
     Attributes
@@ -46,7 +53,7 @@ class Answer:
     seconds: float | None = None
 
 
-Run = Callable[[Problem, Options], Answer]
+RunsOn = Callable[[Problem, Options], ContenderAnswer]
 
 
 class Unsupported(Exception):
@@ -77,31 +84,31 @@ class Contender:
     """
 
     name: str
-    run: Run
+    run: RunsOn
     packages: tuple[str, ...]
     about: str
     ties: bool = False
     install: str = "pip install 'arena-planner[bench]'"
 
 
-def _ours(solver: str) -> Run:
-    def run(problem: Problem, options: Options) -> Answer:
+def _ours(solver: str) -> RunsOn:
+    def run(problem: Problem, options: Options) -> ContenderAnswer:
         result = solve(problem, solver, options)
         if result.solution is None:
             raise Infeasible(f"{result.status}: pinned buffers overlap while both live")
         offsets, active = result.solution.offsets, result.solution.active
-        return Answer(offsets, active, result.lower_bound, result.solver, result.struck)
+        return ContenderAnswer(offsets, active, result.lower_bound, result.solver, result.struck)
 
     return run
 
 
-def _whole(place: Callable[[Problem, Options], Placed], engine: str) -> Run:
+def _whole(place: Callable[[Problem, Options], PeerAnswer], engine: str) -> RunsOn:
     """An adapter for a planner of whole tensors under one alignment, without pins."""
 
-    def run(problem: Problem, options: Options) -> Answer:
+    def run(problem: Problem, options: Options) -> ContenderAnswer:
         _check_plain(problem)
         offsets, bound = place(problem, options)
-        return Answer(offsets, lower_bound=bound, engine=engine)
+        return ContenderAnswer(offsets, lower_bound=bound, engine=engine)
 
     return run
 
@@ -111,18 +118,18 @@ def _check_plain(problem: Problem) -> None:
         raise Unsupported("it plans no required colocations, no pins, and one alignment that serves all buffers")
 
 
-def _executorch(name: str) -> Run:
-    def run(problem: Problem, options: Options) -> Answer:
+def _executorch(name: str) -> RunsOn:
+    def run(problem: Problem, options: Options) -> ContenderAnswer:
         from planner.executorch import stock_planners
 
         _check_plain(problem)
         offsets, seconds = stock_planners.PLANNERS[name](problem)
-        return Answer(offsets, engine=name, seconds=seconds)
+        return ContenderAnswer(offsets, engine=name, seconds=seconds)
 
     return run
 
 
-def _restated(place: Callable[[Problem], dict[str, int]], engine: str) -> Run:
+def _restated(place: Callable[[Problem], dict[str, int]], engine: str) -> RunsOn:
     return _whole(lambda problem, options: (place(problem), None), engine)
 
 
@@ -173,14 +180,14 @@ class Entrant:
 
     name: str
     contender: Contender
-    sharing: frozenset[Sharing] = field(default_factory=frozenset)
+    sharing: frozenset[ShareKind] = field(default_factory=frozenset)
 
     @property
     def kinds(self) -> str:
         """``none``, ``all``, or the kinds."""
-        if len(self.sharing) == len(Sharing):
+        if len(self.sharing) == len(ShareKind):
             return "all"
-        return "+".join(k for k in Sharing if k in self.sharing) or "none"
+        return "+".join(k for k in ShareKind if k in self.sharing) or "none"
 
 
 def entrant_of(text: str) -> Entrant:
@@ -194,11 +201,11 @@ def entrant_of(text: str) -> Entrant:
     name, *kinds = text.split("+")
     if name not in CONTENDERS:
         raise FileError(f"--solvers: {name!r} is no planner: it must be one of {', '.join(CONTENDERS)}")
-    known = [*Sharing, "all"]
+    known = [*ShareKind, "all"]
     for kind in kinds:
         if kind not in known:
             raise FileError(f"--solvers: {text!r}: {kind!r} is no sharing: it must be one of {', '.join(known)}")
     if kinds and not CONTENDERS[name].ties:
         raise FileError(f"--solvers: {text!r}: {name} knows no sharing")
-    chosen = frozenset(Sharing) if "all" in kinds else frozenset(Sharing(k) for k in kinds)
+    chosen = frozenset(ShareKind) if "all" in kinds else frozenset(ShareKind(k) for k in kinds)
     return Entrant(text, CONTENDERS[name], chosen)

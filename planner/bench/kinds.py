@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-from solvers.buffers import Colocation, Kind
-from solvers.problem import Problem
+from solvers.problem.buffers import Colocation, Kind
+from solvers.problem.problem import Problem
 
 
-class Sharing(StrEnum):
+class ShareKind(StrEnum):
     """A kind of optional colocation, told by the buffers' lifetimes."""
 
     CONCATS = "concats"
@@ -20,15 +20,15 @@ class Sharing(StrEnum):
     """A hand-off."""
 
 
-def kind_of(problem: Problem, tie: Colocation) -> Sharing:
+def kind_of(problem: Problem, tie: Colocation) -> ShareKind:
     """The kind of a colocation of a problem."""
     if tie.kind is Kind.HANDOFF:
-        return Sharing.IN_PLACE
+        return ShareKind.IN_PLACE
     part, whole = problem.by_id[tie.part], problem.by_id[tie.whole]
-    return Sharing.CONCATS if part.start < whole.start else Sharing.VIEWS
+    return ShareKind.CONCATS if part.start < whole.start else ShareKind.VIEWS
 
 
-def only(problem: Problem, kinds: Collection[Sharing]) -> Problem:
+def only(problem: Problem, kinds: Collection[ShareKind]) -> Problem:
     """The problem without a capacity, with all required colocations, and of the optional ones with these kinds."""
     kept = [c for c in problem.colocations if c.required or kind_of(problem, c) in kinds]
     return Problem(problem.buffers, kept, name=problem.name)

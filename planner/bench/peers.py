@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from solvers.buffers import Buffer
-from solvers.problem import Problem
+from solvers.problem.buffers import Buffer
+from solvers.problem.problem import Problem
 from solvers.run import Options
 
-Placed = tuple[Mapping[str, int], int | None]
+PeerAnswer = tuple[Mapping[str, int], int | None]
 """Offsets by id, bytes; and a bound that the planner proved, bytes."""
 
 
@@ -63,7 +63,7 @@ def in_units(problem: Problem) -> Units:
     return Units(unit, buffers, [-(-b.size // unit) for b in buffers], min((b.start for b in buffers), default=0))
 
 
-def supermalloc(problem: Problem, options: Options) -> Placed:
+def supermalloc(problem: Problem, options: Options) -> PeerAnswer:
     """omnimalloc's SuperMalloc: branch and bound, several orders side by side, under the time limit.
 
     It gets six threads at least: with two it proved none of MiniMalloc's hard instances in 10 s, with six nine.
@@ -76,28 +76,28 @@ def supermalloc(problem: Problem, options: Options) -> Placed:
     return _offsets(problem, units, result.allocations), units.bound(result.peak) if result.proved_optimal else None
 
 
-def telamalloc(problem: Problem, options: Options) -> Placed:
+def telamalloc(problem: Problem, options: Options) -> PeerAnswer:
     """omnimalloc's TelaMalloc, under the time limit."""
     from omnimalloc.allocators.telamalloc import TelamallocAllocator
 
     return _by_omnimalloc(problem, TelamallocAllocator(timeout=options.time_limit))
 
 
-def omnimalloc_greedy(problem: Problem, options: Options) -> Placed:
+def omnimalloc_greedy(problem: Problem, options: Options) -> PeerAnswer:
     """omnimalloc's greedy orders; the best of them."""
     from omnimalloc.allocators.greedy import GreedyByAllAllocator
 
     return _by_omnimalloc(problem, GreedyByAllAllocator(num_threads=options.threads))
 
 
-def omnimalloc_minimalloc(problem: Problem, options: Options) -> Placed:
+def omnimalloc_minimalloc(problem: Problem, options: Options) -> PeerAnswer:
     """Google's MiniMalloc, minimising, under the time limit rounded up to seconds."""
     from omnimalloc.allocators.minimalloc import MinimallocAllocator
 
     return _by_omnimalloc(problem, MinimallocAllocator(timeout=options.time_limit))
 
 
-def vela(problem: Problem, options: Options) -> Placed:
+def vela(problem: Problem, options: Options) -> PeerAnswer:
     """Vela's hill climb with Vela's defaults: it ends when 500 rounds brought nothing, and knows no time limit."""
     from ethosu.vela.hillclimb_allocation import HillClimbAllocator, allocate_live_ranges
 
@@ -131,7 +131,7 @@ def _allocations(units: Units) -> tuple[Any, ...]:
     )
 
 
-def _by_omnimalloc(problem: Problem, allocator: Any) -> Placed:
+def _by_omnimalloc(problem: Problem, allocator: Any) -> PeerAnswer:
     units = in_units(problem)
     return _offsets(problem, units, allocator.allocate(_allocations(units))), None
 

@@ -8,12 +8,12 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, get_type_hints
 
-from planner.textfiles import FileError, read_text
+from planner.files.text import FileError, read_text
 
 FORMAT, VERSION = "arena-bench", 1
 
 
-class Outcome(StrEnum):
+class RowStatus(StrEnum):
     """How a planner did: the first two have a plan that the verifier accepts."""
 
     OPTIMAL = "optimal"
@@ -40,7 +40,7 @@ class Row:
     Attributes
     ----------
     problem, sha256 : str
-        Name and hash (`planner.json_format.problem_hash`).
+        Name and hash (`planner.files.json_format.problem_hash`).
     buffers : int
     planner, sharing : str
         As asked for, and the kinds of sharing offered: ``none``, ``all`` or the kinds.
@@ -49,7 +49,7 @@ class Row:
     workers, seed, runs : int
     jobs : int
         Problems solved at a time: times of rows with more than one are of a busy machine.
-    status : Outcome
+    status : RowStatus
     peak : int or None
         Bytes, as the verifier counts them; of the first run.
     lower_bound : int or None
@@ -85,7 +85,7 @@ class Row:
     seed: int
     runs: int
     jobs: int
-    status: Outcome
+    status: RowStatus
     peak: int | None = None
     lower_bound: int | None = None
     gap: float | None = None
@@ -103,7 +103,7 @@ class Row:
     @property
     def solved(self) -> bool:
         """Is there a plan that the verifier accepts?"""
-        return self.status in (Outcome.OPTIMAL, Outcome.FEASIBLE)
+        return self.status in (RowStatus.OPTIMAL, RowStatus.FEASIBLE)
 
     @property
     def asked(self) -> tuple[object, ...]:
@@ -114,7 +114,7 @@ class Row:
     @property
     def lasting(self) -> bool:
         """Would another run say the same? What is missing can be installed, what crashed or hung may do better."""
-        return self.status not in (Outcome.MISSING, Outcome.CRASHED, Outcome.OVERRUN)
+        return self.status not in (RowStatus.MISSING, RowStatus.CRASHED, RowStatus.OVERRUN)
 
 
 def rows_to_jsonl(rows: Iterable[Row]) -> str:
@@ -153,9 +153,9 @@ def _row(line: str, where: str) -> Row:
         if not isinstance(value, _JSON_TYPES[name]) or (isinstance(value, bool) and bool not in _JSON_TYPES[name]):
             raise FileError(f"{where}: {name} is {value!r}: it must be {_HINTS[name]}")
     try:
-        return Row(**data | {"status": Outcome(data["status"]), "times": tuple(data.get("times", ()))})
+        return Row(**data | {"status": RowStatus(data["status"]), "times": tuple(data.get("times", ()))})
     except ValueError:
-        raise FileError(f"{where}: status is {data['status']!r}: it must be one of {', '.join(Outcome)}") from None
+        raise FileError(f"{where}: status is {data['status']!r}: it must be one of {', '.join(RowStatus)}") from None
 
 
 def _json_types() -> dict[str, tuple[type, ...]]:
@@ -166,7 +166,7 @@ def _json_types() -> dict[str, tuple[type, ...]]:
         float: (int, float),
         int | None: (int, type(None)),
         float | None: (int, float, type(None)),
-        Outcome: (str,),
+        RowStatus: (str,),
         tuple[float, ...]: (list,),
         dict[str, str]: (dict,),
     }

@@ -19,11 +19,11 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from planner.bench.contenders import Entrant
-from planner.bench.row import Outcome, Row
+from planner.bench.row import Row, RowStatus
 from planner.bench.summary import with_excess
-from planner.bench.worker import READY, Report, Task, serve
-from planner.json_format import problem_hash
-from solvers.problem import Problem
+from planner.bench.worker import READY, Errand, WorkerReport, serve
+from planner.files.json_format import problem_hash
+from solvers.problem.problem import Problem
 from solvers.run import Options
 
 STARTING = 120.0
@@ -31,7 +31,7 @@ STARTING = 120.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class Campaign:
     """What to measure.
 
     Attributes
@@ -67,12 +67,12 @@ Tell = Callable[[str], None]
 """Is told ``problem: planner`` as each begins."""
 
 
-def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[Measured]:
+def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[Measured]:
     """Measure what is not known yet.
 
     Parameters
     ----------
-    plan : Plan
+    plan : Campaign
     known : sequence of Row
         Measured before: what was asked there is not asked again.
     tell : callable, optional
@@ -113,7 +113,7 @@ def measure(plan: Plan, known: Sequence[Row] = (), tell: Tell = lambda line: Non
 
 
 def _measure(
-    plan: Plan, problem: Problem, before: dict[tuple[str, str], list[Row]], worker: Worker, tell: Tell
+    plan: Campaign, problem: Problem, before: dict[tuple[str, str], list[Row]], worker: Worker, tell: Tell
 ) -> Measured:
     sha256 = problem_hash(problem)
     known = before.get((problem.name, sha256), [])
@@ -122,25 +122,25 @@ def _measure(
     known = [row for row in known if row.lasting or row.asked not in asked]
     there = {row.asked for row in known}
     todo = [e for e in plan.entrants if blank[e.name].asked not in there]
-    reports: dict[str, list[Report]] = {e.name: [] for e in todo}
+    reports: dict[str, list[WorkerReport]] = {e.name: [] for e in todo}
     for _ in range(plan.runs):
         for entrant in todo:
             if any(r.peak is None for r in reports[entrant.name]):
                 continue  # it will not be better the next time
             tell(f"{problem.name}: {entrant.name}")
-            reports[entrant.name].append(worker.run(Task(problem, entrant.name, plan.options), plan.patience))
+            reports[entrant.name].append(worker.run(Errand(problem, entrant.name, plan.options), plan.patience))
     every = with_excess([*known, *(_filled(blank[e.name], reports[e.name]) for e in todo)])
     return Measured([row for row in every if row.asked in asked], every)
 
 
-def _blank(plan: Plan, problem: Problem, sha256: str, entrant: Entrant) -> Row:
+def _blank(plan: Campaign, problem: Problem, sha256: str, entrant: Entrant) -> Row:
     o = plan.options
     what = (problem.name, sha256, len(problem.buffers), entrant.name, entrant.kinds)
-    row = Row(*what, o.time_limit, o.workers, o.seed, plan.runs, plan.jobs, Outcome.CRASHED)
+    row = Row(*what, o.time_limit, o.workers, o.seed, plan.runs, plan.jobs, RowStatus.CRASHED)
     return replace(row, versions=_versions(entrant.contender.packages), machine=machine())
 
 
-def _filled(row: Row, reports: Sequence[Report]) -> Row:
+def _filled(row: Row, reports: Sequence[WorkerReport]) -> Row:
     """The row of one planner: the plan is the first run's, the time the median of all."""
     first, last = reports[0], reports[-1]
     if last.peak is None:
@@ -205,7 +205,7 @@ class Worker:
         self.closed = False
         self.lock = threading.Lock()
 
-    def run(self, task: Task, patience: float) -> Report:
+    def run(self, task: Errand, patience: float) -> WorkerReport:
         """Run a task; a death or a silence longer than ``patience`` seconds is a report as well."""
         try:
             pipe = self._started()
@@ -213,15 +213,15 @@ class Worker:
             for allowed in (STARTING, patience):
                 if not pipe.poll(allowed):
                     self.kill()
-                    return Report(Outcome.OVERRUN, error=f"no answer after {allowed:g} s")
+                    return WorkerReport(RowStatus.OVERRUN, error=f"no answer after {allowed:g} s")
                 answer = pipe.recv()
                 if answer != READY:
-                    assert isinstance(answer, Report)
+                    assert isinstance(answer, WorkerReport)
                     return answer
             raise AssertionError("a worker answers once")
         except (EOFError, OSError):
             code = self.kill()
-            return Report(Outcome.CRASHED, error=f"its process died, exit code {code}")
+            return WorkerReport(RowStatus.CRASHED, error=f"its process died, exit code {code}")
 
     def _started(self) -> Connection:
         with self.lock:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.bench.row import Outcome, Row
+from planner.bench.row import Row, RowStatus
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,16 @@ class Known:
     lower_bound: int | None
 
     @property
-    def status(self) -> Outcome | None:
+    def status(self) -> RowStatus | None:
         """Is the smallest peak the optimum? None without a plan."""
         if self.peak is None:
             return None
         proven = self.lower_bound is not None and self.peak <= self.lower_bound
-        return Outcome.OPTIMAL if proven else Outcome.FEASIBLE
+        return RowStatus.OPTIMAL if proven else RowStatus.FEASIBLE
 
     def excess(self, peak: int) -> tuple[float | None, str]:
         """``peak / floor - 1``, and what the floor is: the ``optimum`` if it is proven, else the ``bound``."""
-        against = "optimum" if self.status is Outcome.OPTIMAL else "bound"
+        against = "optimum" if self.status is RowStatus.OPTIMAL else "bound"
         floor = self.peak if against == "optimum" else self.lower_bound
         if floor is None or (floor == 0 and peak > 0):
             return None, ""
@@ -70,7 +70,7 @@ def _refuted(row: Row, rows: Iterable[Row]) -> Row:
     if least is None or not row.solved or row.lower_bound is None or row.lower_bound <= least[0]:
         return row
     why = f"it claims a bound of {row.lower_bound}, but {least[1]} has a verified plan with peak {least[0]}"
-    return replace(row, status=Outcome.WRONG, error=why)
+    return replace(row, status=RowStatus.WRONG, error=why)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def record_of(planner: str, rows: Sequence[Row], every: Sequence[Row]) -> Record
         planner,
         len(rows),
         len(solved),
-        sum(r.status is Outcome.OPTIMAL for r in rows),
+        sum(r.status is RowStatus.OPTIMAL for r in rows),
         sum(r.peak == least[r.problem, r.sharing] for r in solved),
         geometric_mean([e for e, _ in excesses]),
         worst[0],

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from planner.bench.contenders import Answer, Entrant, Infeasible, Unsupported, entrant_of
+from planner.bench.contenders import ContenderAnswer, Entrant, Infeasible, Unsupported, entrant_of
 from planner.bench.kinds import only
-from planner.bench.row import Outcome
-from solvers.bounds import load_bound
-from solvers.buffers import Buffer
-from solvers.choice import saves
-from solvers.problem import Problem
-from solvers.reduce import reduce_groups
-from solvers.result import Solution
+from planner.bench.row import RowStatus
+from solvers.choose.load_model import saves
+from solvers.place.bounds import load_bound
+from solvers.problem.buffers import Buffer
+from solvers.problem.problem import Problem
+from solvers.problem.reduce import reduce_groups
+from solvers.problem.result import Solution
 from solvers.run import Options
 from solvers.verify import VerificationError, verify
 
 
 @dataclass(frozen=True)
-class Task:
+class Errand:
     """One run of one planner."""
 
     problem: Problem
@@ -38,10 +38,10 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Report:
+class WorkerReport:
     """What came of it; see `planner.bench.row.Row`."""
 
-    status: Outcome
+    status: RowStatus
     peak: int | None = None
     lower_bound: int | None = None
     saved: int = 0
@@ -62,7 +62,7 @@ def serve(pipe: Connection) -> None:
     warm: set[str] = set()
     while True:
         try:
-            task: Task = pipe.recv()
+            task: Errand = pipe.recv()
         except EOFError:
             return
         entrant = entrant_of(task.planner)
@@ -75,37 +75,37 @@ def serve(pipe: Connection) -> None:
         pipe.send(report)
 
 
-def run(task: Task, entrant: Entrant) -> Report:
+def run(task: Errand, entrant: Entrant) -> WorkerReport:
     """Run one planner on one problem; whatever it raises is in the report."""
     problem = only(task.problem, entrant.sharing)
     start = time.perf_counter()
     try:
         answer = entrant.contender.run(problem, task.options)
     except Unsupported as error:
-        return Report(Outcome.UNSUPPORTED, error=str(error))
+        return WorkerReport(RowStatus.UNSUPPORTED, error=str(error))
     except Infeasible as error:
-        return Report(Outcome.INFEASIBLE, error=str(error))
+        return WorkerReport(RowStatus.INFEASIBLE, error=str(error))
     except ImportError as error:
         why = f"{error.name or entrant.contender.packages[-1]} is missing: {entrant.contender.install}"
-        return Report(Outcome.MISSING, error=why)
+        return WorkerReport(RowStatus.MISSING, error=why)
     except Exception as error:  # a planner may raise anything
-        return Report(Outcome.CRASHED, error=_one_line(error), seconds=time.perf_counter() - start)
+        return WorkerReport(RowStatus.CRASHED, error=_one_line(error), seconds=time.perf_counter() - start)
     return _judged(problem, answer, answer.seconds or time.perf_counter() - start)
 
 
-def _judged(problem: Problem, answer: Answer, seconds: float) -> Report:
+def _judged(problem: Problem, answer: ContenderAnswer, seconds: float) -> WorkerReport:
     """The verifier has the word on the plan, and the load on the bound."""
     try:
         peak = verify(problem, Solution(answer.offsets, tuple(answer.active)))
     except (VerificationError, KeyError, TypeError) as error:
-        return Report(Outcome.WRONG, error=_one_line(error), seconds=seconds, engine=answer.engine)
+        return WorkerReport(RowStatus.WRONG, error=_one_line(error), seconds=seconds, engine=answer.engine)
     bound = answer.lower_bound or 0
     if len(problem.required) == len(problem.colocations):
         tasks = reduce_groups(problem.groups(problem.required))
         bound = max([bound, *(load_bound(t).value for t in tasks)])
     saved = sum(saves(problem, k) for k in answer.active if not problem.colocations[k].required)
-    status = Outcome.OPTIMAL if peak <= bound else Outcome.FEASIBLE
-    return Report(status, peak, bound, saved, seconds, answer.engine, answer.struck)
+    status = RowStatus.OPTIMAL if peak <= bound else RowStatus.FEASIBLE
+    return WorkerReport(status, peak, bound, saved, seconds, answer.engine, answer.struck)
 
 
 def _warm_up(entrant: Entrant, options: Options) -> None:

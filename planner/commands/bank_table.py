@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from solvers.banks import BankResult
-    from solvers.problem import Problem
+    from solvers.banks.bank import BankResult
+    from solvers.problem.problem import Problem
 
 
 def print_banks(problem: Problem, result: BankResult, args: argparse.Namespace) -> None:

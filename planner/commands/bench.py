@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.commands.common import DONE, FAILED, add_workers_and_seed, check_workers_and_seed, count, seconds
-from planner.textfiles import FileError, write_atomically
+from planner.commands.common import (
+    DONE,
+    FAILED,
+    add_workers_and_seed,
+    check_workers_and_seed,
+    count,
+    seconds,
+)
+from planner.files.text import FileError, write_atomically
 
 if TYPE_CHECKING:
     from planner.bench.row import Row
-    from planner.bench.runner import Plan
-    from solvers.problem import Problem
+    from planner.bench.runner import Campaign
+    from solvers.problem.problem import Problem
 
 LONGEST = 200_000
 """Seconds that a planner may take at most."""
@@ -51,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     from planner.bench.contenders import entrant_of
     from planner.bench.row import read_rows
-    from planner.bench.runner import Plan
+    from planner.bench.runner import Campaign
     from solvers.run import Options
 
     if args.list:
@@ -74,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
     problems = _problems(args.problems)
     options = Options(args.time_limit, args.workers, args.seed)
     patience = 3 * args.time_limit + 30 if args.patience is None else args.patience
-    rows, every = _measure(Plan(problems, entrants, options, args.runs, args.jobs, patience), known, args)
+    rows, every = _measure(Campaign(problems, entrants, options, args.runs, args.jobs, patience), known, args)
     _print(rows, names, every)
     return DONE if all(r.status != "wrong" for r in rows) else FAILED
 
 
-def _measure(plan: Plan, known: Sequence[Row], args: argparse.Namespace) -> tuple[list[Row], list[Row]]:
+def _measure(plan: Campaign, known: Sequence[Row], args: argparse.Namespace) -> tuple[list[Row], list[Row]]:
     """The rows that this call asks for, and all that there are of its problems; the file has all that it ever had."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -108,8 +115,8 @@ def _measure(plan: Plan, known: Sequence[Row], args: argparse.Namespace) -> tupl
 
 def _problems(paths: Sequence[str]) -> list[Problem]:
     """The problems of files and folders; their names are told apart."""
-    from planner.io import read_problem
-    from solvers.problem import Problem
+    from planner.files.by_name import read_problem
+    from solvers.problem.problem import Problem
 
     files: list[str] = []
     for path in paths:

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.textfiles import FileError
+from planner.files.text import FileError
 
 if TYPE_CHECKING:
-    from solvers.banks import Bank
+    from solvers.banks.bank import Bank
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -56,8 +56,8 @@ def bank(text: str) -> Size:
 
 def banks_given(sizes: Sequence[Size]) -> tuple[Bank, ...]:
     """The banks of the command line, the fastest first, with mem_ids from 1. Raises `FileError`."""
-    from solvers.banks import Bank, check_banks
-    from solvers.buffers import ProblemError
+    from solvers.banks.bank import Bank, check_banks
+    from solvers.problem.buffers import ProblemError
 
     try:
         banks = [Bank(name, size, n, alignment) for n, (name, size, alignment) in enumerate(sizes, 1)]

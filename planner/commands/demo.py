@@ -21,5 +21,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     with needs_executorch():
-        from planner.executorch.demo import run_demo
+        from planner.executorch.showcase import run_demo
     return run_demo(args.out, args.time_limit)

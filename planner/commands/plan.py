@@ -27,7 +27,7 @@ from planner.commands.common import (
     seconds,
     weight,
 )
-from planner.textfiles import FileError
+from planner.files.text import FileError
 
 NAME = "plan"
 HELP = "plan a problem file"
@@ -58,10 +58,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from planner import io as files
+    from planner.files import by_name as files
     from planner.progress import console_progress
-    from solvers.buffers import ProblemError
-    from solvers.problem import Problem
+    from solvers.problem.buffers import ProblemError
+    from solvers.problem.problem import Problem
     from solvers.run import Objective, Options
     from solvers.search import SOLVERS, solve
 
@@ -133,8 +133,8 @@ def _check_with_banks(args: argparse.Namespace, problem: Any) -> None:
 
 
 def _solve_banks(problem: Any, banks: Any, solver: str, options: Any) -> Any:
-    from solvers.bank_solve import solve_banks
-    from solvers.buffers import ProblemError
+    from solvers.banks.solve import solve_banks
+    from solvers.problem.buffers import ProblemError
 
     try:
         return solve_banks(problem, banks, solver=solver, options=options)

@@ -18,7 +18,7 @@ from planner.commands.common import (
     same_file,
     seconds,
 )
-from planner.textfiles import FileError, write_atomically
+from planner.files.text import FileError, write_atomically
 
 NAME = "replan"
 HELP = "write an equivalent program with the optimal plan, from a .pte alone"
@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     if args.min_part_alignment < 1:
         raise FileError(f"--min-part-alignment is {args.min_part_alignment}: it must be at least 1")
     with needs_executorch():
-        from planner.pte.file import read_pte
-        from planner.pte.replan import checked_bytes, replan
+        from planner.pte.program_file import read_pte
+        from planner.pte.replanning import checked_bytes, replan
     from planner.api import PlanningError, Request
+    from planner.program.share_rules import Share
+    from planner.program.sharing import Policy
     from planner.progress import console_progress
-    from planner.share_rules import Share
-    from planner.sharing import Policy
     from solvers.run import Options
 
     wanted = {Share.CONCAT: not args.no_elide, Share.VIEW: not args.no_elide, Share.IN_PLACE: not args.no_in_place}

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from planner.commands.common import DONE, check_output, needs_executorch, seconds
-from planner.textfiles import FileError, write_atomically
+from planner.files.text import FileError, write_atomically
 
 NAME = "show"
 HELP = "what holds the peak of a problem, a plan or a .pte, as text or as a picture"
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileError("--plan and --optional are for problem files: a .pte has its plan")
     reports, panels = _program(args) if is_program else _problem(args)
     if args.output is not None:
-        from planner.memory_map import render
+        from planner.maps.memory_map import render
 
         write_atomically(args.output, render(panels, "." + args.output.rsplit(".", 1)[1], args.file))
     for report in reports if args.output is None else ():
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _program(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     with needs_executorch():
-        from planner.pte.file import read_pte
-        from planner.pte.show import show
+        from planner.pte.peaks import show
+        from planner.pte.program_file import read_pte
     from solvers.run import Options
 
     reports: list[Any] = []
@@ -73,9 +73,9 @@ def _program(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
 
 
 def _problem(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    from planner import io as files
-    from planner.memory_map import Panel
-    from planner.report import report_problem
+    from planner.explain.peak import report_problem
+    from planner.files import by_name as files
+    from planner.maps.memory_map import Panel
     from solvers.run import Options
     from solvers.search import solve
     from solvers.verify import VerificationError, verify
@@ -108,11 +108,11 @@ def _problem(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
 
 def _banks(problem: Any, solution: Any, plan: Any, banks: Any) -> tuple[list[Any], list[Any]]:
     """A plan with banks: what holds the peak of each."""
-    from planner.memory_map import Panel
-    from planner.report import report_problem
-    from solvers.bank_verify import verify_banks
-    from solvers.problem import Problem
-    from solvers.result import Solution
+    from planner.explain.peak import report_problem
+    from planner.maps.memory_map import Panel
+    from solvers.banks.judge import verify_banks
+    from solvers.problem.problem import Problem
+    from solvers.problem.result import Solution
 
     verify_banks(problem, banks, plan.arena_of, solution)
     reports, panels = [], []
@@ -133,7 +133,7 @@ def print_report(report: Any, most: int | None, source: str) -> None:
 
     Parameters
     ----------
-    report : planner.report.PeakReport
+    report : planner.explain.peak.PeakReport
     most : int or None
         Buffers that are named; None for all.
     source : str

@@ -2,9 +2,9 @@
 
 from planner.executorch.algorithm import arena_algorithm
 from planner.executorch.job import ArenaWarning
+from planner.executorch.pass_report import ArenaReport, GraphReport
 from planner.executorch.planning_pass import ArenaPlanningPass, arena_planning_pass
-from planner.executorch.report import ArenaReport, GraphReport
-from solvers.banks import Bank
+from solvers.banks.bank import Bank
 
 __all__ = [
     "ArenaPlanningPass",

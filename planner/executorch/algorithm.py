@@ -10,8 +10,8 @@ from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
 from planner import api
-from planner.executorch.graph import read_graph
-from planner.sharing import Policy
+from planner.executorch.graph_flow import read_graph
+from planner.program.sharing import Policy
 from solvers.run import Options
 
 

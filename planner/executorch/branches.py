@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from planner.api import Plan
 from planner.executorch import nodes
 from planner.executorch.copies import add_clone, twin
-from planner.executorch.graph import region_name
+from planner.executorch.graph_flow import region_name
 
 Moved = list[tuple[TensorSpec, int, int]]
 """Specs of branches, with the mem_id and the offset (bytes) that they had."""

@@ -15,19 +15,19 @@ from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
 from planner import api
-from planner.dataflow import Role
-from planner.executorch import banks
+from planner.executorch import target_banks
 from planner.executorch.branches import move_branches, put_back, settle_views
-from planner.executorch.graph import ReadGraph, read_graph
-from planner.executorch.report import GraphReport, report_of
-from planner.executorch.rewrite import Rewrite, refresh_output_specs
-from planner.executorch.state import WriteBacks
-from planner.executorch.trace import trace
-from planner.lock import REFUSALS, Lock, LockError
-from planner.memory import ReplayError, UnjudgedError
+from planner.executorch.graph_flow import ReadGraph, read_graph
+from planner.executorch.graph_rewrite import Rewrite, refresh_output_specs
+from planner.executorch.graph_trace import trace
+from planner.executorch.pass_report import GraphReport, report_of
+from planner.executorch.write_backs import WriteBacks
+from planner.files.lock import REFUSALS, Lock, LockError
+from planner.judge.memory import ReplayError, UnjudgedError
+from planner.judge.replay import Trace, replay
+from planner.program.dataflow import Role
 from planner.progress import log_progress
-from planner.replay import Trace, replay
-from solvers.result import Progress
+from solvers.problem.result import Progress
 
 
 class ArenaWarning(UserWarning):
@@ -71,7 +71,7 @@ class Call:
         return ", ".join(f"{kind.name.lower()}:{index}" for kind, index in sorted(kinds, key=str))
 
 
-class Job:
+class GraphJob:
     """The planning of one graph.
 
     Parameters
@@ -97,7 +97,7 @@ class Job:
         self.changed = False
         self.refused: list[str] = []
         self.specs = list(call.specs)
-        self.pins: banks.Pins = {id(s): s.mem_id for s in call.specs}
+        self.pins: target_banks.Pins = {id(s): s.mem_id for s in call.specs}
 
     def run(self) -> GraphReport:
         """Plan with sharing, without, or as stock does: the first that passes both judges.
@@ -114,7 +114,7 @@ class Job:
             self._fall_back(f"the program cannot be judged: {error}")
             return self._stock()
         if self.settings.request.banks:
-            banks.check_device(self.specs)
+            target_banks.check_device(self.specs)
         if not self.call.device and (copies := settle_views(self.call.module, self.specs, self.call.branch)):
             self.specs += copies
             update_all_tensors_lifetime(self.call.module, self.call.signature)
@@ -145,7 +145,7 @@ class Job:
         call = self.call
         graph = self._read()
         refresh_output_specs(call.module)
-        request = banks.asked(self.settings.request, call.extra_padding, call.branch)
+        request = target_banks.asked(self.settings.request, call.extra_padding, call.branch)
         if request.policy.share and not share:
             why_not = f"on device {call.device}" if call.device else "the plan with sharing was refused"
             policy = replace(request.policy, share=frozenset(), why_not=why_not)
@@ -178,11 +178,15 @@ class Job:
 
     def _read(self) -> ReadGraph:
         call, given = self.call, self.settings.request.banks
-        here = banks.unplaced(call.module, self.specs, self.pins, call.anywhere) if given else contextlib.nullcontext()
+        here = (
+            target_banks.unplaced(call.module, self.specs, self.pins, call.anywhere)
+            if given
+            else contextlib.nullcontext()
+        )
         regions = not call.device  # branches are in the CPU's memory
         with here:
             graph = read_graph(call.module, self.specs, call.signature, call.alignment, regions, call.branch)
-        return banks.freed(graph, given, call.anywhere, call.branch) if given else graph
+        return target_banks.freed(graph, given, call.anywhere, call.branch) if given else graph
 
     def _write(self, plan: api.Plan, graph: ReadGraph) -> None:
         """Write the offsets to the specs."""

@@ -8,7 +8,7 @@ from executorch.exir.tensor import TensorSpec
 
 from planner.executorch import nodes
 from planner.executorch.views import View
-from planner.replay import Move
+from planner.judge.replay import Move
 
 
 def concatenated(parts: Sequence[TensorSpec], outs: Sequence[TensorSpec], dim: int) -> tuple[Move, ...] | None:

@@ -29,17 +29,17 @@ from torch.fx import GraphModule, Node
 
 from planner.api import PlanningError, Request
 from planner.executorch import nodes
-from planner.executorch.banks import banks_of, unused_mem_id
-from planner.executorch.job import ArenaWarning, Call, Job, Settings
-from planner.executorch.report import GraphReport
-from planner.executorch.state import mend_write_backs
-from planner.executorch.trace import trace
-from planner.lock import Lock
-from planner.memory import ReplayError
-from planner.replay import Trace, replay
-from planner.share_rules import Share
-from planner.sharing import Policy
-from solvers.result import Progress
+from planner.executorch.graph_trace import trace
+from planner.executorch.job import ArenaWarning, Call, GraphJob, Settings
+from planner.executorch.pass_report import GraphReport
+from planner.executorch.target_banks import banks_of, unused_mem_id
+from planner.executorch.write_backs import mend_write_backs
+from planner.files.lock import Lock
+from planner.judge.memory import ReplayError
+from planner.judge.replay import Trace, replay
+from planner.program.share_rules import Share
+from planner.program.sharing import Policy
+from solvers.problem.result import Progress
 from solvers.run import Objective, Options
 
 log = logging.getLogger("arena")
@@ -75,7 +75,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         planner.api.PlanningError
             If no plan passes both judges; with ``strict``, also where a fallback would be taken. With ``frozen``, if
             a plan is not in the lock file.
-        planner.textfiles.FileError
+        planner.files.text.FileError
             If the lock file cannot be read, or is something else.
         """
         try:
@@ -89,9 +89,9 @@ class ArenaPlanningPass(MemoryPlanningPass):
 
         Raises
         ------
-        planner.lock.LockError
+        planner.files.lock.LockError
             If someone else wrote it in the meantime.
-        planner.textfiles.FileError
+        planner.files.text.FileError
             If it cannot be written.
         """
         try:
@@ -154,7 +154,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
             self._anywhere = unused_mem_id(self._method, self.settings.request.banks)
         call = Call(alignment, list(specs), module, signature, extra_padding, branch, self._anywhere or 0)
         name = f"branch in method {self._methods}" if branch else f"method {self._methods}"
-        job = Job(f"{name}, {call.device}" if call.device else name, call, self.settings)
+        job = GraphJob(f"{name}, {call.device}" if call.device else name, call, self.settings)
         report = replace(job.run(), mended=() if branch else self._mended)
         if module not in self._before or job.before is None:
             self._before[module] = (job.before, signature)
@@ -239,7 +239,7 @@ def arena_planning_pass(
     strict : bool
         Raise where the pass would fall back with a warning.
     banks : TargetMemoryMap or sequence of Bank, optional
-        The memories of the target, the fastest first (`solvers.banks.Bank`, or ExecuTorch's own): as many bytes as can
+        The memories of the target, the fastest first (`solvers.Bank`, or ExecuTorch's own): as many bytes as can
         be, weighted by the ops that use them, are put into the first, then into the second. A ``mem_id`` that a tensor
         has already pins it to that bank; one that no bank has is used for nothing else. An export that the banks do not
         hold fails with `planner.api.BanksExceeded`, which has the numbers.
@@ -251,7 +251,7 @@ def arena_planning_pass(
     frozen : bool
         With ``lock``: fail where a plan is not in the file, and never write it.
     progress : callable, optional
-        Is told of every better plan or bound while solving: the graph's name, and a `solvers.result.Progress`, whose
+        Is told of every better plan or bound while solving: the graph's name, and a `solvers.Progress`, whose
         time is that since its solve began. Always in the thread of the export. What it raises ends the export. At most
         two lines a second also go to the logger ``arena``, at INFO.
 

@@ -13,14 +13,14 @@ import torch
 from executorch.exir.memory_planning import greedy, naive
 from executorch.exir.tensor import TensorSpec
 
-from solvers.problem import Problem
+from solvers.problem.problem import Problem
 
-Planner = Callable[[Problem], tuple[Mapping[str, int], float]]
+StockPlanner = Callable[[Problem], tuple[Mapping[str, int], float]]
 """From a problem of whole tensors to offsets in bytes, by id, and the seconds that planning took: making the specs
 takes longer. The largest alignment serves all buffers."""
 
 
-def _by_stock(algorithm: Any) -> Planner:
+def _by_stock(algorithm: Any) -> StockPlanner:
     def place(problem: Problem) -> tuple[Mapping[str, int], float]:
         alignment, specs = _specs(problem)
         graph = _empty_graph()
@@ -31,7 +31,7 @@ def _by_stock(algorithm: Any) -> Planner:
     return place
 
 
-def _by_cadence(kind: str) -> Planner:
+def _by_cadence(kind: str) -> StockPlanner:
     def place(problem: Problem) -> tuple[Mapping[str, int], float]:
         from executorch.backends.cadence.aot import memory_planning, ops_registrations  # noqa: F401
         from executorch.backends.cadence.aot.utils import MemoryConfig
@@ -47,7 +47,7 @@ def _by_cadence(kind: str) -> Planner:
     return place
 
 
-PLANNERS: dict[str, Planner] = {
+PLANNERS: dict[str, StockPlanner] = {
     "greedy": _by_stock(greedy),
     "naive": _by_stock(naive),
     "cadence": _by_cadence("GreedyWithHeuristic"),

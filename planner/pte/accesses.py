@@ -29,7 +29,7 @@ from executorch.exir.schema import (
 )
 from executorch.exir.tensor import TensorSpec, get_scalar_type
 
-from planner.pte.file import ProgramFile, delegate_blob
+from planner.pte.program_file import ProgramFile, delegate_blob
 
 LIBRARIES = {
     "quantized_decomposed": (

@@ -22,9 +22,9 @@ from executorch.exir.schema import ExecutionPlan, Tensor
 
 from planner.executorch.in_place import may_write_in_place
 from planner.executorch.views import View, copied_by
-from planner.memory import Memory, Piece, Place, Ref
+from planner.judge.memory import Memory, Piece, Place, Ref
 from planner.pte.accesses import Access, Reader, has_content, spec_of
-from planner.pte.file import ProgramFile
+from planner.pte.program_file import ProgramFile
 
 aten = torch.ops.aten
 

@@ -8,8 +8,8 @@ import pytest
 import benchmarks
 from planner.bench.contenders import entrant_of
 from planner.bench.kinds import only
-from planner.io import read_problem
-from solvers.result import Status
+from planner.files.by_name import read_problem
+from solvers.problem.result import Status
 from solvers.run import Options
 from solvers.search import solve
 

@@ -8,11 +8,11 @@ import pytest
 
 from benchmarks import report
 from benchmarks.tables import known, markdown, row_of, where_others_win
-from planner.bench.row import Outcome, read_rows, rows_to_jsonl
-from planner.io import read_problem
-from planner.json_format import problem_hash
-from planner.textfiles import FileError
-from solvers.stock import stock_greedy
+from planner.bench.row import RowStatus, read_rows, rows_to_jsonl
+from planner.files.by_name import read_problem
+from planner.files.json_format import problem_hash
+from planner.files.text import FileError
+from solvers.place.stock import stock_greedy
 
 PLANS = report.RESULTS / "plans.jsonl"
 
@@ -78,7 +78,7 @@ def test_the_share_that_is_proven(measured):
     """What the project promises of its corpus: 98 % of whole tensors, 90 % with all sharing."""
     problems = report.by_problem(measured[0])
     for planner, share in (("auto", 0.98), ("auto+all", 0.9)):
-        proven = [row_of(rows, planner).status is Outcome.OPTIMAL for rows in problems.values()]
+        proven = [row_of(rows, planner).status is RowStatus.OPTIMAL for rows in problems.values()]
         assert sum(proven) >= share * len(proven)
 
 
@@ -101,7 +101,7 @@ def test_a_peer_that_wins_is_named():
 
 def test_a_plan_that_is_refused_wins_nothing():
     mine, peer = rows_of_two(0.5, 0.1)
-    (line,) = where_others_win({"p": [mine, replace(peer, status=Outcome.WRONG)]}, ["peer"])
+    (line,) = where_others_win({"p": [mine, replace(peer, status=RowStatus.WRONG)]}, ["peer"])
     assert line.startswith("Nowhere")
 
 
@@ -129,7 +129,7 @@ def test_rows_must_be_whole(tmp_path):
 
 def test_a_peer_that_has_a_plan_where_ours_has_none_is_named():
     mine, peer = rows_of_two(1, 1)
-    (line,) = where_others_win({"p": [replace(mine, status=Outcome.OVERRUN, peak=None), peer]}, ["peer"])
+    (line,) = where_others_win({"p": [replace(mine, status=RowStatus.OVERRUN, peak=None), peer]}, ["peer"])
     assert "has a plan where ours has none: p" in line
 
 

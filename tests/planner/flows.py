@@ -1,7 +1,7 @@
 """Small dataflows for the tests of sharing, and what became of their ops."""
 
-from planner.dataflow import Dataflow, Op, OpKind, Role, Tensor
-from planner.sharing import Policy, find_sharing
+from planner.program.dataflow import Dataflow, Op, OpKind, Role, Tensor
+from planner.program.sharing import Policy, find_sharing
 
 
 def tensor(name, *shape, **more):

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from planner.cli import main
-from planner.io import problem_to_json
-from solvers.buffers import Buffer, Colocation
-from solvers.problem import Problem
+from planner.files.by_name import problem_to_json
+from solvers.problem.buffers import Buffer, Colocation
+from solvers.problem.problem import Problem
 from tests.problems import tiling
 
 CSV = "id,lower,upper,size\na,0,2,8\nb,1,3,8\n"

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.api import Request, plan
-from planner.io import problem_to_csv
+from planner.files.by_name import problem_to_csv
 from planner.progress import COLUMNS, RateLimit, console_progress, log_progress
-from solvers.buffers import Buffer
-from solvers.problem import Problem
-from solvers.result import Progress
+from solvers.problem.buffers import Buffer
+from solvers.problem.problem import Problem
+from solvers.problem.result import Progress
 from solvers.run import Options
 from solvers.search import solve
 from tests.planner.flows import two_parts

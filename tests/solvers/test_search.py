@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers.bounds import load_bound
-from solvers.buffers import Buffer, Colocation, Kind
-from solvers.problem import Problem
-from solvers.reduce import reduce_groups, restore
-from solvers.result import Status
+from solvers.place.bounds import load_bound
+from solvers.problem.buffers import Buffer, Colocation, Kind
+from solvers.problem.problem import Problem
+from solvers.problem.reduce import reduce_groups, restore
+from solvers.problem.result import Status
 from solvers.run import Options
 from solvers.search import SOLVERS, solve
 from solvers.verify import verify

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.buffers import Buffer, Colocation, Kind, ProblemError
-from solvers.problem import Problem
-from solvers.result import Solution
+from solvers.problem.buffers import Buffer, Colocation, Kind, ProblemError
+from solvers.problem.problem import Problem
+from solvers.problem.result import Solution
 from solvers.search import solve
 from solvers.verify import VerificationError, verify
 from tests.problems import buffers, paint, tied_problems

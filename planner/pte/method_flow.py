@@ -1,0 +1,194 @@
+"""From a method to a `Dataflow`: what tensors show of each other becomes ties that must be kept.
+
+A tensor that lies at an odd address may lie at one again, so that the plan that the file has is always one of those to
+choose from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from planner.judge.memory import Piece
+from planner.program import dataflow
+from planner.program.dataflow import Dataflow, Op, OpKind, Role
+from planner.pte.accesses import Access, has_content
+from planner.pte.method import Method, Region
+from solvers.problem.buffers import Colocation
+
+RELAXED_BACKENDS = frozenset({"XnnpackBackend"})
+"""Delegates whose tensors may lie at any element offset."""
+
+
+def flow_of(method: Method, opaque: Collection[str] = ()) -> Dataflow:
+    """A method as a dataflow.
+
+    Parameters
+    ----------
+    method : Method
+    opaque : collection of str
+        Names of instructions that are not to share.
+    """
+    return _Builder(method, opaque).build()
+
+
+def placed_flow_of(method: Method) -> tuple[Dataflow, dict[str, int]]:
+    """A method as a dataflow, and where every planned tensor of it lies in the file, bytes."""
+    builder = _Builder(method, ())
+    flow = builder.build()
+    return flow, {i: low for i, (_, low, _) in builder.place.items()}
+
+
+class _Builder:
+    """What a tensor shows that others wrote gets an op of its own, without an instruction: the `showing` op stands
+    behind the last of the writes, so that the tensor is born there and the others last to it."""
+
+    def __init__(self, method: Method, opaque: Collection[str]) -> None:
+        self.method = method
+        self.opaque = opaque
+        self.showing: dict[int, list[Op]] = defaultdict(list)  # by the step of the last write
+        self.born: dict[str, int] = {}  # pieces without such an op
+        self.ties: dict[Colocation, None] = {}
+        self.pieces: dict[tuple[str, int, int], str] = {}
+        self.extra: list[dataflow.Tensor] = []
+        self.place: dict[str, tuple[int, int, int]] = {}  # arena, low, high
+        self.base: dict[str, str] = {}
+
+    def build(self) -> Dataflow:
+        m = self.method
+        self.rigid = {
+            i for a in m.accesses if a.backend and a.backend not in RELAXED_BACKENDS for i in (*a.reads, *a.writes)
+        }
+        accessed = {i for a in m.accesses for i in (*a.reads, *a.writes, *a.mutates)}
+        accessed |= set(m.tensors([*m.plan.inputs, *m.plan.outputs]))
+        for r in m.regions:
+            self.extra.append(_region_tensor(r))
+            self.place[r.name] = (r.arena, r.low, r.high)
+        by_place = {at: name for name, at in self.place.items()}
+        tensors = [self._tensor(i, by_place) for i in sorted(accessed)]
+        self._find_ties()
+        ops = list(self.showing[-1])
+        step = {-1: -1}
+        for k, a in enumerate(m.accesses):
+            step[k] = len(ops)
+            ops += [self._op(a), *self.showing[k]]
+        born = {i: step[k] for i, k in self.born.items()}
+        outputs = [m.labels[i] for i in m.tensors(m.plan.outputs)]
+        return Dataflow(ops, [*self.extra, *tensors], outputs, born, (), list(self.ties))
+
+    def _tensor(self, i: int, regions: Mapping[tuple[int, int, int], str]) -> dataflow.Tensor:
+        m, spec = self.method, self.method.specs[i]
+        at, base = m.place(i), None
+        role = Role.VALUE
+        if i in m.plan.inputs:
+            role = Role.INPUT
+        elif at is None and has_content(m.plan.values[i].val):  # type: ignore[arg-type]
+            role = Role.CONSTANT
+        if at is not None:
+            where = (at[0], at[1], at[1] + m.nbytes(i))
+            self.place[m.labels[i]] = where
+            base = regions.get(where)
+            if base is not None:
+                self.base[m.labels[i]] = base
+        return dataflow.Tensor(
+            m.labels[i],
+            m.nbytes(i),
+            str(spec.dtype).removeprefix("torch."),
+            spec.dtype.itemsize,
+            tuple(int(n) for n in spec.shape),
+            tuple(int(d) for d in spec.dim_order),
+            role,
+            None if at is None else at[0],
+            bool(spec.is_static_shape_tensor),
+            _alignment(at[1]) if at else 16,
+            i in self.rigid,
+            base,
+        )
+
+    def _find_ties(self) -> None:
+        """What a tensor shows that another wrote is a tie between the two."""
+        m = self.method
+        writes: dict[str, list[int]] = defaultdict(list)
+        for name in [*(r.name for r in m.regions), *(m.labels[i] for i in m.tensors(m.plan.inputs))]:
+            writes[name].append(-1)
+        for step, a in enumerate(m.accesses):
+            for i in (*a.writes, *a.mutates):
+                writes[m.labels[i]].append(step)
+        seen: set[str] = set()
+        for name, pieces, step in m.shown(m.regions):
+            others = {p: str(p.value) for p in pieces if p.value not in (None, name)}
+            last = {other: max(k for k in writes[other] if k < step) for other in others.values()}
+            own = any(k < step for k in writes[name]) or name in seen or name in self.base
+            made = [self._tie(name, other, p, last[other]) for p, other in others.items()]
+            if others and not own:
+                seen.add(name)
+                at = max(last.values())
+                new = tuple(dict.fromkeys([name, *filter(None, made)]))
+                self.showing[at].append(Op(f"show {name}", OpKind.OPAQUE, tuple(last), new, target="a view"))
+                self.born = {i: k for i, k in self.born.items() if i not in new}
+
+    def _tie(self, name: str, other: str, p: Piece, step: int) -> str:
+        """Bytes ``p`` of ``name`` are bytes of ``other``, written in a step. Returns the piece that stands for them, if
+        it takes one."""
+        name, other = self.base.get(name, name), self.base.get(other, other)
+        if name == other or Colocation(other, name, 0) in self.ties:
+            return ""
+        _, low, high = self.place[name]
+        _, other_low, other_high = self.place[other]
+        if other_low <= low and high <= other_high:
+            self.ties[Colocation(name, other, low - other_low)] = None
+            return ""
+        if low <= other_low and other_high <= high:
+            self.ties[Colocation(other, name, other_low - low)] = None
+            return ""
+        piece = self._piece(other, low + p.low, low + p.high)
+        self.born.setdefault(piece, step)
+        self.ties[Colocation(piece, other, low + p.low - other_low)] = None
+        self.ties[Colocation(piece, name, p.low)] = None
+        return piece
+
+    def _piece(self, of: str, low: int, high: int) -> str:
+        """The tensor for bytes of another, by address."""
+        key = (of, low, high)
+        if key not in self.pieces:
+            arena, start, _ = self.place[of]
+            name = self.pieces[key] = f"bytes {low - start} to {high - start} of {of}"
+            self.place[name] = (arena, low, high)
+            size = high - low
+            self.extra.append(dataflow.Tensor(name, size, "uint8", 1, (size,), (0,), arena=arena, alignment=1))
+        return self.pieces[key]
+
+    def _op(self, a: Access) -> Op:
+        m = self.method
+        name = m.names[a.index]
+
+        def ids(values: Collection[int]) -> tuple[str, ...]:
+            return tuple(m.labels[i] for i in values)
+
+        op = Op(name, OpKind.OPAQUE, ids(a.reads), ids(a.writes), ids(a.mutates), target=a.name)
+        if name in self.opaque:
+            return op
+        if (axis := m.concat_axis(a)) is not None:
+            return replace(op, kind=OpKind.CONCAT, axis=axis)
+        if (view := m.view(a)) is not None and len(a.writes) == len(view.starts) and not a.mutates:
+            reads = tuple(dict.fromkeys((m.labels[view.source], *op.reads)))
+            if view.axis is None:
+                return replace(op, kind=OpKind.RESHAPE, reads=reads)
+            return replace(
+                op, kind=OpKind.SLICE, reads=reads, axis=view.axis, starts=view.starts, drops_axis=view.drops_axis
+            )
+        return replace(op, tolerates=ids(m.tolerant(a)))
+
+
+def _region_tensor(r: Region) -> dataflow.Tensor:
+    size, offset = r.high - r.low, r.low if r.fixed else None
+    alignment = _alignment(r.low)
+    return dataflow.Tensor(
+        r.name, size, "uint8", 1, (size,), (0,), Role.STATE, r.arena, alignment=alignment, offset=offset
+    )
+
+
+def _alignment(offset: int) -> int:
+    """What a tensor that lies there may rely on: at most 16 bytes."""
+    return min(16, offset & -offset) if offset else 16
