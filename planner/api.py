@@ -15,11 +15,10 @@ from planner.program.dataflow import Dataflow, Tensor
 from planner.program.sharing import Decision, Policy, Sharing, decide, find_sharing
 from solvers.banks.bank import Bank, Excess
 from solvers.deadline import Deadline
-from solvers.place.bounds import load_bound
+from solvers.place.bounds import problem_bound
 from solvers.problem.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.problem.groups import build_groups
 from solvers.problem.problem import Problem
-from solvers.problem.reduce import reduce_groups
 from solvers.problem.result import Result, Status
 from solvers.run import Objective, Options
 from solvers.search import solve
@@ -291,11 +290,7 @@ class Planner:
 
     def _bound_without(self) -> int:
         """The load bound of all arenas together without sharing, bytes."""
-        total = 0
-        for problem in self.problems(()).values():
-            tasks = reduce_groups(problem.groups(problem.required))
-            total += max((load_bound(t).value for t in tasks), default=0)
-        return total
+        return sum(problem_bound(problem) for problem in self.problems(()).values())
 
     def _why_inactive(self, active: frozenset[Colocation]) -> dict[Colocation, str]:
         """For each tie that the solver left out: does it contradict the others?

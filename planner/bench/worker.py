@@ -19,10 +19,9 @@ from planner.bench.contenders import ContenderAnswer, Entrant, Infeasible, Unsup
 from planner.bench.kinds import only
 from planner.bench.row import RowStatus
 from solvers.choose.load_model import saves
-from solvers.place.bounds import load_bound
+from solvers.place.bounds import problem_bound
 from solvers.problem.buffers import Buffer
 from solvers.problem.problem import Problem
-from solvers.problem.reduce import reduce_groups
 from solvers.problem.result import Solution
 from solvers.run import Options
 from solvers.verify import VerificationError, verify
@@ -101,8 +100,7 @@ def _judged(problem: Problem, answer: ContenderAnswer, seconds: float) -> Worker
         return WorkerReport(RowStatus.WRONG, error=_one_line(error), seconds=seconds, engine=answer.engine)
     bound = answer.lower_bound or 0
     if len(problem.required) == len(problem.colocations):
-        tasks = reduce_groups(problem.groups(problem.required))
-        bound = max([bound, *(load_bound(t).value for t in tasks)])
+        bound = max(bound, problem_bound(problem))
     saved = sum(saves(problem, k) for k in answer.active if not problem.colocations[k].required)
     status = RowStatus.OPTIMAL if peak <= bound else RowStatus.FEASIBLE
     return WorkerReport(status, peak, bound, saved, seconds, answer.engine, answer.struck)

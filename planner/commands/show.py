@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileError("--plan and --optional are for problem files: a .pte has its plan")
     reports, panels = _program(args) if is_program else _problem(args)
     if args.output is not None:
-        from planner.maps.memory_map import render
+        from planner.maps.render import render
 
         write_atomically(args.output, render(panels, "." + args.output.rsplit(".", 1)[1], args.file))
     for report in reports if args.output is None else ():
@@ -110,18 +110,11 @@ def _banks(problem: Any, solution: Any, plan: Any, banks: Any) -> tuple[list[Any
     """A plan with banks: what holds the peak of each."""
     from planner.explain.peak import report_problem
     from planner.maps.memory_map import Panel
-    from solvers.banks.judge import verify_banks
-    from solvers.problem.problem import Problem
-    from solvers.problem.result import Solution
+    from solvers.banks.judge import parts_of, verify_banks
 
     verify_banks(problem, banks, plan.arena_of, solution)
     reports, panels = [], []
-    for n, bank in enumerate(banks):
-        here = {i for i, k in plan.arena_of.items() if k == n}
-        ties = [k for k, c in enumerate(problem.colocations) if c.part in here and c.whole in here]
-        part = Problem([b for b in problem.buffers if b.id in here], [problem.colocations[k] for k in ties])
-        active = tuple(new for new, k in enumerate(ties) if k in set(solution.active))
-        placed = Solution({i: at for i, at in solution.offsets.items() if i in here}, active)
+    for bank, (part, placed) in zip(banks, parts_of(problem, banks, plan.arena_of, solution), strict=True):
         title = f"bank {bank.name} ({bank.size:,} bytes)"
         reports.append(report_problem(part, placed, {}, title))
         panels.append(Panel(title, part, placed))

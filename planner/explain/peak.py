@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from solvers.problem.groups import Group, Segment
+from solvers.place.bounds import heaviest_step
+from solvers.problem.groups import Group
 from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Solution
 
@@ -71,62 +72,31 @@ class PeakReport:
         return self.peak - self.load
 
 
-def loads(groups: Sequence[Group]) -> dict[int, int]:
-    """Bytes needed from a step on, for every step in which that changes."""
-    change: dict[int, int] = defaultdict(int)
-    for g in groups:
-        for s in g.segments:
-            change[s.start] += s.high - s.low
-            change[s.end] -= s.high - s.low
-    out, total = {}, 0
-    for step in sorted(change):
-        total += change[step]
-        out[step] = total
-    return out
-
-
-def heaviest_step(groups: Sequence[Group]) -> tuple[int, int]:
-    """The first step in which most bytes are needed, and how many; (0, 0) if none ever are."""
-    every = loads(groups)
-    step = max(every, key=lambda k: (every[k], -k), default=0)
-    return step, every.get(step, 0)
-
-
-def load_without(problem: Problem, active: Sequence[int], ids: Collection[str]) -> int:
+def load_without(groups: Sequence[Group], ids: Collection[str]) -> int:
     """The largest load, bytes, if some buffers were not there."""
-    groups = problem.groups(tuple(active))
     kept = [g._replace(segments=tuple(s for s in g.segments if s.writer not in ids)) for g in groups]
     return heaviest_step(kept)[1]
 
 
-def holders_of(
-    problem: Problem, active: Sequence[int], step: int, why: Callable[[str, int], str] | None = None
-) -> tuple[Holder, ...]:
+def holders_of(groups: Sequence[Group], step: int, why: Callable[[str, int], str]) -> tuple[Holder, ...]:
     """The buffers whose bytes are needed in a step, largest first.
 
     Parameters
     ----------
-    problem : Problem
-    active : sequence of int
-        Indices of the active colocations.
+    groups : sequence of Group
+        Under the plan's active colocations.
     step : int
-    why : callable, optional
-        Says why a buffer is alive, given its id and the step before which its bytes are last needed; else its lifetime
-        is said.
+    why : callable
+        Says why a buffer is alive, given its id and the step before which its bytes are last needed.
     """
     needed: dict[str, int] = defaultdict(int)
     ends: dict[str, int] = {}
-    for s in _segments(problem, active):
+    for s in (s for g in groups for s in g.segments):
         if s.start <= step < s.end:
             needed[s.writer] += s.high - s.low
             ends[s.writer] = max(ends.get(s.writer, s.end), s.end)
-    said = why or (lambda i, end: _lifetime(problem, i, end))
-    made = (Holder(i, n, said(i, ends[i])) for i, n in needed.items())
+    made = (Holder(i, n, why(i, ends[i])) for i, n in needed.items())
     return tuple(sorted(made, key=lambda h: (-h.nbytes, h.id)))
-
-
-def _segments(problem: Problem, active: Sequence[int]) -> list[Segment]:
-    return [s for g in problem.groups(tuple(active)) for s in g.segments]
 
 
 def _lifetime(problem: Problem, i: str, end: int) -> str:
@@ -151,9 +121,10 @@ def report_problem(
     bound : int, optional
         Bytes; else the largest of the results'.
     """
-    step, load = heaviest_step(problem.groups(tuple(solution.active)))
+    groups = problem.groups(solution.active)
+    step, load = heaviest_step(groups)
     peak = max((solution.offsets[b.id] + b.size for b in problem.buffers), default=0)
     plans = {name: (r.peak or 0, str(r.status)) for name, r in results.items()}
     bound = max((r.lower_bound for r in results.values()), default=load) if bound is None else bound
-    holders = holders_of(problem, solution.active, step)
+    holders = holders_of(groups, step, lambda i, end: _lifetime(problem, i, end))
     return PeakReport(title, peak, step, "", load, holders, bound, plans)

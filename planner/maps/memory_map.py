@@ -8,12 +8,11 @@ or a view, is an outline around the bytes that it shows. All panels of a map sha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from planner.files.text import FileError
 from solvers.problem.buffers import Buffer, ProblemError, check_int
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution
@@ -21,7 +20,6 @@ from solvers.problem.result import Solution
 LEFT_OUT = (
     "Left out, as it lies outside the planned arena: memory inside delegates, scratch memory of kernels, and constants."
 )
-SUFFIXES = (".svg", ".html", ".png")
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # what XML forbids or no one can read
 
@@ -187,39 +185,6 @@ class MemoryMap:
         counts = sorted({len(p.problem.buffers) for p in self.panels})
         buffers = " or ".join(f"{n:,}" for n in counts) or "no"
         return f"{buffers} buffers, time across, addresses up. " + "; ".join(p.caption for p in self.panels)
-
-
-def render(panels: Sequence[Panel], suffix: str, title: str = "", left_out: str = LEFT_OUT) -> str | bytes:
-    """Draw plans side by side on one scale.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-    suffix : str
-        ``.svg`` or ``.html``, as text, or ``.png``.
-    title : str
-    left_out : str
-        What the picture does not show; it is written under it.
-
-    Raises
-    ------
-    FileError
-        If the suffix is another, or matplotlib, which draws ``.png``, is missing.
-    """
-    drawn = MemoryMap(tuple(panels), title, left_out)
-    if suffix == ".svg":
-        from planner.maps.svg import svg
-
-        return svg(drawn)
-    if suffix == ".html":
-        from planner.maps.html import html
-
-        return html(drawn)
-    if suffix == ".png":
-        from planner.maps.png import png
-
-        return png(drawn)
-    raise FileError(f"{suffix!r}: a picture is written as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
 
 
 def printable(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import api
-from planner.explain.peak import PeakReport, heaviest_step, holders_of, load_without
+from planner.explain.peak import PeakReport, holders_of, load_without
 from planner.explain.remedies import remedies
 from planner.maps.memory_map import Panel
 from planner.program.dataflow import Role
@@ -14,6 +14,7 @@ from planner.pte.accesses import Kept
 from planner.pte.method import Method
 from planner.pte.method_flow import placed_flow_of
 from planner.pte.program_file import ProgramFile
+from solvers.place.bounds import heaviest_step
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution
 from solvers.run import Options
@@ -89,8 +90,9 @@ class _Method:
     def _arena(self, arena: int, problem: Problem, best: api.Plan) -> tuple[PeakReport, list[Panel]]:
         """``problem`` is the arena's without any sharing that the file does not have already."""
         active = tuple(range(len(problem.colocations)))
-        step, load = heaviest_step(problem.groups(active))
-        holders = holders_of(problem, active, step, self._why)
+        groups = problem.groups(active)
+        step, load = heaviest_step(groups)
+        holders = holders_of(groups, step, self._why)
         result = best.results[arena]
         greedy = solve(problem, "greedy", replace(self.options, progress=None))
         alive = {h.id: h.nbytes for h in holders}
@@ -98,7 +100,7 @@ class _Method:
             "first-fit greedy, sharing as in the file": (greedy.peak or 0, str(greedy.status)),
             "best found, concats and views in place, results on operands": (result.peak or 0, str(result.status)),
         }
-        said = remedies(self.flow, best.decisions, alive, step, lambda ids: load_without(problem, active, ids))
+        said = remedies(self.flow, best.decisions, alive, step, lambda ids: load_without(groups, ids))
         title = f"method {self.method.plan.name!r}, arena {arena}"
         op = self.steps.get(step, "the start" if step < 0 else "the end")
         size = self.arenas[arena]

@@ -37,26 +37,41 @@ def verify_banks(
     VerificationError
         Listing what is wrong, up to a hundred violations of the first bank that has any.
     """
-    _check_places(problem, banks, bank_of, solution)
     peaks = []
-    on = set(solution.active)
-    for n, bank in enumerate(banks):
-        here = {b.id for b in problem.buffers if bank_of[b.id] == n}
-        ties = [k for k, c in enumerate(problem.colocations) if c.part in here and c.whole in here]
-        offsets = {i: at for i, at in solution.offsets.items() if i in here}
+    for bank, (part, placed) in zip(banks, parts_of(problem, banks, bank_of, solution), strict=True):
         try:
             buffers = [
-                replace(b, alignment=math.lcm(b.alignment, bank.alignment or 1), offset=None)
-                for b in problem.buffers
-                if b.id in here
+                replace(b, alignment=math.lcm(b.alignment, bank.alignment or 1), offset=None) for b in part.buffers
             ]
-            part = Problem(buffers, [replace(problem.colocations[k], required=False) for k in ties], bank.size)
-            peaks.append(verify(part, Solution(offsets, tuple(n for n, k in enumerate(ties) if k in on))))
+            peaks.append(verify(Problem(buffers, part.colocations, bank.size), placed))
         except ProblemError as error:
             raise VerificationError([f"bank {bank.name!r}: {error}"]) from None
         except VerificationError as error:
             raise VerificationError([f"bank {bank.name!r}: {v}" for v in error.violations]) from None
     return tuple(peaks)
+
+
+def parts_of(
+    problem: Problem, banks: Sequence[Bank], bank_of: Mapping[str, int], solution: Solution
+) -> list[tuple[Problem, Solution]]:
+    """What is in each bank: its part of the problem, with optional colocations only, and where the plan has it.
+
+    Raises
+    ------
+    VerificationError
+        If a buffer is in no bank, off its pin, or apart from what it is tied to. Parameters are as in `verify_banks`.
+    """
+    _check_places(problem, banks, bank_of, solution)
+    on = set(solution.active)
+    out = []
+    for n in range(len(banks)):
+        here = {b.id for b in problem.buffers if bank_of[b.id] == n}
+        ties = [k for k, c in enumerate(problem.colocations) if c.part in here and c.whole in here]
+        colocations = [replace(problem.colocations[k], required=False) for k in ties]
+        part = Problem([b for b in problem.buffers if b.id in here], colocations)
+        offsets = {i: at for i, at in solution.offsets.items() if i in here}
+        out.append((part, Solution(offsets, tuple(new for new, k in enumerate(ties) if k in on))))
+    return out
 
 
 def _check_places(problem: Problem, banks: Sequence[Bank], bank_of: Mapping[str, int], solution: Solution) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
 from solvers.problem.groups import Group
-from solvers.problem.reduce import Column, Task
+from solvers.problem.problem import Problem
+from solvers.problem.reduce import Column, Task, reduce_groups
 from solvers.problem.result import Certificate
 
 
@@ -43,6 +46,28 @@ def load_bound(task: Task) -> Bound:
     at = int(np.argmax(load))
     value = int(load[at])
     return Bound(own, None) if own > value else Bound(value, int(task.steps[at]))
+
+
+def problem_bound(problem: Problem) -> int:
+    """The load bound of a problem with its required colocations, bytes."""
+    tasks = reduce_groups(problem.groups(problem.required))
+    return max((load_bound(t).value for t in tasks), default=0)
+
+
+def heaviest_step(groups: Sequence[Group]) -> tuple[int, int]:
+    """The first step in which most bytes are needed, and how many; (0, 0) if none ever are.
+
+    Sizes count as they are: it may be below `load_bound`, which knows what alignments cost.
+    """
+    change: dict[int, int] = defaultdict(int)
+    for g in groups:
+        for s in g.segments:
+            change[s.start] += s.high - s.low
+            change[s.end] -= s.high - s.low
+    steps = sorted(change)
+    loads = list(accumulate(change[t] for t in steps))
+    most = max(loads, default=0)
+    return (steps[loads.index(most)], most) if most else (0, 0)
 
 
 def _most_pad(task: Task) -> Column:
