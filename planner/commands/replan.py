@@ -14,7 +14,6 @@ from planner.commands.common import (
     add_workers_and_seed,
     check_workers_and_seed,
     count,
-    needs_executorch,
     same_file,
     seconds,
 )
@@ -58,13 +57,12 @@ def run(args: argparse.Namespace) -> int:
     check_workers_and_seed(args)
     if args.min_part_alignment < 1:
         raise FileError(f"--min-part-alignment is {args.min_part_alignment}: it must be at least 1")
-    with needs_executorch():
-        from planner.pte.program_file import read_pte
-        from planner.pte.replanning import checked_bytes, replan
     from planner.api import PlanningError, Request
     from planner.program.share_rules import Share
     from planner.program.sharing import Policy
     from planner.progress import console_progress
+    from planner.pte.program_file import read_pte
+    from planner.pte.replanning import checked_bytes, replan
     from solvers.run import Options
 
     wanted = {Share.CONCAT: not args.no_elide, Share.VIEW: not args.no_elide, Share.IN_PLACE: not args.no_in_place}

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from planner.commands.common import DONE, check_output, needs_executorch, seconds
+from planner.commands.common import DONE, check_output, seconds
 from planner.files.text import FileError, write_atomically
 
 NAME = "show"
@@ -52,9 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _program(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
-    with needs_executorch():
-        from planner.pte.peaks import show
-        from planner.pte.program_file import read_pte
+    from planner.pte.peaks import show
+    from planner.pte.program_file import read_pte
     from solvers.run import Options
 
     reports: list[Any] = []

@@ -15,7 +15,6 @@ from torch.fx import GraphModule, Node
 from planner.api import PlanningError
 from planner.executorch import nodes
 from planner.executorch.in_place import tolerant_operands
-from planner.executorch.views import view_of
 from planner.program.dataflow import Dataflow, Op, OpKind, Role, Tensor
 
 RELAXED_BACKENDS = frozenset({"XnnpackBackend"})
@@ -152,16 +151,17 @@ class _Reader:
         arena = None
         if id(root) in self.planned:
             arena = 1 if root.mem_id is None else int(root.mem_id)
+        layout = nodes.layout_of(spec)
         self.tensors[name] = Tensor(
             name,
             int(spec.nbytes()),
-            str(spec.dtype).removeprefix("torch."),
-            nodes.itemsize(spec),
-            tuple(int(n) for n in spec.shape),
-            tuple(int(d) for d in spec.dim_order),
+            layout.dtype,
+            layout.itemsize,
+            layout.shape,
+            layout.dim_order,
             role,
             arena,
-            bool(spec.is_static_shape_tensor),
+            layout.static,
             self.alignment,
             base=base,
         )
@@ -217,7 +217,7 @@ class _Reader:
         return replace(op, kind=OpKind.CONCAT, reads=tuple(i for p in parts for i in p), axis=axis)
 
     def _view(self, node: Node, op: Op) -> Op | None:
-        view = view_of(node)
+        view = nodes.view_of(node)
         if view is None or len(op.writes) != len(view.starts):
             return None
         source = self.operand(view.source)

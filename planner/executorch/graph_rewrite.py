@@ -16,9 +16,9 @@ from torch.utils._pytree import tree_map_only
 
 from planner.executorch import nodes
 from planner.executorch.copies import add_call, add_clone, twin
-from planner.executorch.views import View, view_of
 from planner.program.share_rules import Share
 from planner.program.sharing import Decision, Outcome
+from planner.program.views import View
 
 aten = torch.ops.aten
 
@@ -56,7 +56,7 @@ class Rewrite:
             if decision.share is Share.CONCAT:
                 operands = self._parts(node, decision)
             else:
-                view = view_of(node)
+                view = nodes.view_of(node)
                 assert view is not None  # else there was nothing to decide
                 operands = [view.source]
                 if decision.outcome is Outcome.PARTIAL:
@@ -69,9 +69,9 @@ class Rewrite:
 
     def _parts(self, cat: Node, decision: Decision) -> list[Node]:
         """The concat's parts; those that are not in place are cloned into their slots."""
-        (out,) = nodes.specs_of(cat)
+        (out,), (layout,) = nodes.specs_of(cat), nodes.layouts_of(cat)
         dim = nodes.integer_argument(cat, 1, "dim", 0)
-        inner = nodes.strides(out)[dim % len(out.shape)] * nodes.itemsize(out)
+        inner = layout.strides[dim % len(layout.shape)] * layout.itemsize
         parts, along = [], 0
         for k, part in enumerate(nodes.leaves(cat.args[0])):
             (spec,) = nodes.specs_of(part)

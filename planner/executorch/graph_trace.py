@@ -14,9 +14,9 @@ from executorch.exir.tensor import TensorSpec
 from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 
-from planner.executorch import moves, nodes
+from planner.executorch import nodes
 from planner.executorch.in_place import tolerant_operands
-from planner.executorch.views import view_of
+from planner.judge import moves
 from planner.judge.memory import Place, Ref, ReplayError, judging
 from planner.judge.replay import Move, Step, Trace
 
@@ -118,13 +118,13 @@ class _Tracer:
     def _moved(self, node: Node, reads: Sequence[Ref]) -> tuple[Move, ...] | None:
         """What a node copies, if that is all that it does and every result comes out of one piece."""
         if node.target is torch.ops.aten.cat.out:
-            parts = [s for n in nodes.leaves(node.args[0]) for s in nodes.specs_of(n)]
-            return moves.concatenated(parts, nodes.specs_of(node), nodes.integer_argument(node, 1, "dim", 0))
-        view = view_of(node)
+            parts = [t for n in nodes.leaves(node.args[0]) for t in nodes.layouts_of(n)]
+            return moves.concatenated(parts, nodes.layouts_of(node), nodes.integer_argument(node, 1, "dim", 0))
+        view = nodes.view_of(node)
         if view is None:
             return None
         read = [r.name for r in reads].index(view.source.name)
-        return moves.cut_out(view, nodes.specs_of(view.source), nodes.specs_of(node), read)
+        return moves.cut_out(view, nodes.layouts_of(view.source), nodes.layouts_of(node), read)
 
     def _control_flow(self, node: Node) -> Step:
         reads = tuple(r for n in nodes.operands(node) for r in self.refs(n))
@@ -199,10 +199,8 @@ def _write_back(node: Node) -> tuple[Move, ...] | None:
 
 def _alike(one: Node, other: Node) -> bool:
     """Have the two nodes one tensor each, of one dtype, shape and layout?"""
-    specs = [*nodes.specs_of(one), *nodes.specs_of(other)]
-    if len(specs) != 2 or specs[0].dtype != specs[1].dtype or list(specs[0].shape) != list(specs[1].shape):
-        return False
-    return moves.static(specs) and nodes.strides(specs[0]) == nodes.strides(specs[1])
+    layouts = [*nodes.layouts_of(one), *nodes.layouts_of(other)]
+    return len(layouts) == 2 and layouts[0].alike(layouts[1])
 
 
 def _all_specs(module: GraphModule) -> Sequence[TensorSpec]:

@@ -14,6 +14,9 @@ from torch.export import ExportGraphSignature
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
+from planner.program.tensor_layout import TensorLayout
+from planner.program.views import View, copied_by
+
 CONTROL_FLOW = (
     torch.ops.higher_order.cond,
     torch.ops.higher_order.map_impl,
@@ -102,10 +105,8 @@ def written_arguments(node: Node) -> tuple[list[Node], list[Node]]:
     """By the operator's schema: the nodes of its out arguments, and those of arguments written in place."""
     out: list[Node] = []
     in_place: list[Node] = []
-    target: Any = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        target = getattr(target, "_op", None)  # an edge op wraps one
-    if not isinstance(target, torch._ops.OpOverload):
+    target = overload_of(node.target)
+    if target is None:
         return out, in_place
     for position, arg in enumerate(target._schema.arguments):
         if arg.alias_info is None or not arg.alias_info.is_write:
@@ -115,19 +116,43 @@ def written_arguments(node: Node) -> tuple[list[Node], list[Node]]:
     return out, in_place
 
 
-def strides(spec: TensorSpec) -> list[int]:
-    """Elements between neighbours along each dimension of a dense tensor, from its dim_order."""
-    out = [0] * len(spec.shape)
-    step = 1
-    for d in reversed([int(d) for d in spec.dim_order]):
-        out[d] = step
-        step *= int(spec.shape[d])
-    return out
+def overload_of(target: Any) -> torch._ops.OpOverload | None:
+    """The overload that a node's target is, or that the edge op wraps; an overload has an ``_op`` of its own."""
+    if not isinstance(target, torch._ops.OpOverload):
+        target = getattr(target, "_op", None)
+    return target if isinstance(target, torch._ops.OpOverload) else None
 
 
-def itemsize(spec: TensorSpec) -> int:
-    """Bytes per element."""
-    return torch.empty((), dtype=spec.dtype).element_size()
+def operator_name(op: torch._ops.OpOverload) -> str:
+    """An overload's name in a program: ``aten::add.out``."""
+    return f"{op._schema.name}.{op._schema.overload_name}" if op._schema.overload_name else str(op._schema.name)
+
+
+def view_of(node: Node) -> View | None:
+    """What a node copies, if that is all that it does; None else, or if an argument is not known at export."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    names = [a.name for a in target._schema.arguments]
+    given = [node.args[k] if k < len(node.args) else node.kwargs.get(name) for k, name in enumerate(names)]
+    known = lambda x: layouts_of(x) if isinstance(x, Node) else []  # noqa: E731
+    return copied_by(operator_name(target), given, known, layouts_of(node))
+
+
+def layouts_of(node: Node) -> list[TensorLayout]:
+    """How the tensors of a node's result lie in memory."""
+    return [layout_of(s) for s in specs_of(node)]
+
+
+def layout_of(spec: TensorSpec) -> TensorLayout:
+    """How a tensor lies in memory."""
+    return TensorLayout(
+        str(spec.dtype).removeprefix("torch."),
+        spec.dtype.itemsize,
+        tuple(int(n) for n in spec.shape),
+        tuple(int(d) for d in spec.dim_order),
+        bool(spec.is_static_shape_tensor),
+    )
 
 
 def mutable_buffers(signature: ExportGraphSignature | None) -> set[str]:

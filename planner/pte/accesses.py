@@ -5,18 +5,19 @@ All that is not known for sure is said, with a reason, so that it can be left al
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from executorch.exir.schema import (
+from planner.program.tensor_layout import TensorLayout
+from planner.pte.operators import MUTATED, OUT, signature_of
+from planner.pte.program_file import ProgramFile, delegate_blob
+from planner.pte.schema import (
     Bool,
     DelegateCall,
+    DeviceType,
     Double,
     ExecutionPlan,
     FreeCall,
@@ -26,22 +27,8 @@ from executorch.exir.schema import (
     OptionalTensorList,
     Tensor,
     TensorList,
+    TensorShapeDynamism,
 )
-from executorch.exir.tensor import TensorSpec, get_scalar_type
-
-from planner.pte.program_file import ProgramFile, delegate_blob
-
-LIBRARIES = {
-    "quantized_decomposed": (
-        "torch.ao.quantization.fx._decomposed",
-        "executorch.exir.passes._quant_patterns_and_replacements",
-        "executorch.kernels.quantized",
-    ),
-    "cortex_m": ("executorch.backends.cortex_m.ops.operators",),
-    "dim_order_ops": ("executorch.exir.passes.dim_order_ops_registry",),
-    "llama": ("executorch.extension.llm.custom_ops.custom_ops",),
-}
-"""Where the schemas of operators that are not torch's own are registered."""
 
 
 class Kept(Exception):
@@ -57,11 +44,11 @@ class Access:
     index : int
         In the chain, before anything is rewritten.
     name : str
-        Operator or backend, for people and for the judge.
-    target : OpOverload or None
-        The operator, if its schema is known.
+        Operator or backend.
+    signature : str
+        The operator's (`planner.pte.operators`), empty if it is not known.
     arguments : tuple of int
-        Values by the schema's arguments; for what is no known operator, all.
+        Values by the signature's arguments; for what is no known operator, all.
     reads, writes, mutates : tuple of int
         Values of tensors: read, written in full, read and written in part.
     backend : str
@@ -70,7 +57,7 @@ class Access:
 
     index: int
     name: str
-    target: Any = None
+    signature: str = ""
     arguments: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
@@ -97,7 +84,7 @@ class Reader:
         plan = self.plan
         if len(plan.chains) != 1:
             raise Kept(f"it has {len(plan.chains)} chains of instructions")
-        if any(d.device_type != 0 for d in plan.non_const_buffer_device or ()):
+        if any(d.device_type is not DeviceType.CPU for d in plan.non_const_buffer_device or ()):
             raise Kept("it has memory on another device than the CPU")
         seen = {i for i in plan.inputs if self.tensor(i)}
         seen |= {i for i, v in enumerate(plan.values) if isinstance(v.val, Tensor) and has_content(v.val)}
@@ -158,28 +145,18 @@ class Reader:
         name = f"{operator.name}.{operator.overload}" if operator.overload else operator.name
         if operator.name == "executorch_prim::et_view":
             raise Kept(f"instruction {n}, {name}, makes a view of a tensor of dynamic shape")
-        target = resolve(operator.name, operator.overload)
-        if target is None or len(call.args) < len(target._schema.arguments):
+        signature = signature_of(name)
+        if signature is None or len(call.args) < len(signature):
             tensors = tuple(dict.fromkeys(k for i in call.args for k in self.tensors(i)))
             if tensors:
                 self.unknown.add(name)
-            return Access(n, name, None, tuple(call.args), mutates=tensors)
-        arguments = target._schema.arguments
+            return Access(n, name, "", tuple(call.args), mutates=tensors)
+        found: dict[str, list[int]] = {OUT: [], MUTATED: []}
         reads: list[int] = []
-        writes: list[int] = []
-        mutates: list[int] = []
-        for argument, i in zip(arguments, call.args, strict=False):
-            written = argument.alias_info is not None and argument.alias_info.is_write
-            (writes if written and argument.is_out else mutates if written else reads).extend(self.tensors(i))
-        return Access(
-            n,
-            name,
-            target,
-            tuple(call.args[: len(arguments)]),
-            tuple(reads),
-            tuple(dict.fromkeys(writes)),
-            tuple(dict.fromkeys(mutates)),
-        )
+        for letter, i in zip(signature, call.args, strict=False):
+            found.get(letter, reads).extend(self.tensors(i))
+        writes, mutates = (tuple(dict.fromkeys(found[letter])) for letter in (OUT, MUTATED))
+        return Access(n, name, signature, tuple(call.args[: len(signature)]), tuple(reads), writes, mutates)
 
     def _delegate(self, n: int, call: DelegateCall, seen: set[int]) -> Access:
         """Inputs come before outputs. XNNPACK's blob says which is which; else an argument is an input if it was seen
@@ -223,29 +200,14 @@ def _overlap(one: Tensor | None, other: Tensor | None) -> bool:
 
 def size_of(t: Tensor) -> int:
     """Bytes of a tensor; at most, if its shape is dynamic."""
-    return int(spec_of(t).nbytes())
+    return layout_of(t).nbytes
 
 
-def spec_of(t: Tensor) -> TensorSpec:
-    """A tensor of a file as the exporter describes it."""
-    spec = TensorSpec(get_scalar_type(t.scalar_type), torch.Size(t.sizes))
-    spec.dim_order = [int(d) for d in t.dim_order]
-    spec.shape_dynamism = t.shape_dynamism
-    return spec
-
-
-def resolve(name: str, overload: str) -> Any:
-    """The operator of that name, if its schema is known; None else."""
-    namespace, _, op = name.partition("::")
-    for library in ("", *LIBRARIES.get(namespace, ())):
-        if library:
-            with contextlib.suppress(Exception):  # a library that is not installed, or does not load here
-                importlib.import_module(library)
-        packet = getattr(getattr(torch.ops, namespace, None), op, None)
-        target = getattr(packet, overload or "default", None)
-        if isinstance(target, torch._ops.OpOverload):
-            return target
-    return None
+def layout_of(t: Tensor) -> TensorLayout:
+    """How a tensor of a file lies in memory."""
+    static = t.shape_dynamism is TensorShapeDynamism.STATIC
+    kind = t.scalar_type
+    return TensorLayout(kind.dtype, kind.itemsize, tuple(t.sizes), tuple(t.dim_order), static)
 
 
 def xnnpack_outputs(blob: bytes, count: int) -> tuple[int, ...] | None:

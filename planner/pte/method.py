@@ -17,16 +17,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import torch
-from executorch.exir.schema import ExecutionPlan, Tensor
-
-from planner.executorch.in_place import may_write_in_place
-from planner.executorch.views import View, copied_by
 from planner.judge.memory import Memory, Piece, Place, Ref
-from planner.pte.accesses import Access, Reader, has_content, spec_of
+from planner.program.kernels import may_write_in_place
+from planner.program.views import View, copied_by
+from planner.pte.accesses import Access, Reader, has_content, layout_of
+from planner.pte.operators import TENSOR
 from planner.pte.program_file import ProgramFile
-
-aten = torch.ops.aten
+from planner.pte.schema import ExecutionPlan, Tensor
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ class Method:
         self.origin = origin
         self.reader = Reader(file, plan)
         self.accesses = self.reader.read() if accesses is None else list(accesses)
-        self.specs = {i: spec_of(v.val) for i, v in enumerate(plan.values) if isinstance(v.val, Tensor)}
+        self.layouts = {i: layout_of(v.val) for i, v in enumerate(plan.values) if isinstance(v.val, Tensor)}
         count = Counter({"input": len(plan.inputs)})  # an operator may be called so; inputs are input_0, input_1, ...
         self.names: dict[int, str] = {}  # of instructions
         for a in self.accesses:
@@ -104,11 +101,11 @@ class Method:
 
     def nbytes(self, i: int) -> int:
         """Bytes of a tensor."""
-        return int(self.specs[i].nbytes())
+        return self.layouts[i].nbytes
 
     def tensors(self, values: Collection[int]) -> list[int]:
         """Those of some values that are tensors."""
-        return [i for i in values if i in self.specs]
+        return [i for i in values if i in self.layouts]
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -119,7 +116,7 @@ class Method:
         for a in self.accesses:
             for k, i in enumerate(a.writes):
                 names.setdefault(i, self.names[a.index] + (f".{k}" if len(a.writes) > 1 else ""))
-        for i in self.specs:
+        for i in self.layouts:
             extra = self.plan.values[i].val.extra_tensor_info  # type: ignore[union-attr]
             known = extra.fully_qualified_name if extra is not None else None
             what = "value" if self.place(i) else "constant"
@@ -128,28 +125,26 @@ class Method:
 
     def view(self, a: Access) -> View | None:
         """What an instruction copies, if it is a view that is copied."""
-        if a.target is None:
+        if not a.signature:
             return None
         given = [i if self.reader.tensors(i) else self.reader.literal(i) for i in a.arguments]
-        outs = [self.specs[i] for i in a.writes]
-        return copied_by(a.target, given, lambda i: [self.specs[k] for k in self.reader.tensors(i)], outs)
+        outs = [self.layouts[i] for i in a.writes]
+        return copied_by(a.name, given, lambda i: [self.layouts[k] for k in self.reader.tensors(i)], outs)
 
     def concat_axis(self, a: Access) -> int | None:
         """The axis of a concat; None for other instructions."""
-        if a.target is not aten.cat.out or len(a.writes) != 1 or not self.specs[a.writes[0]].shape:
+        if a.name != "aten::cat.out" or not a.signature or len(a.writes) != 1 or not self.layouts[a.writes[0]].shape:
             return None
         axis = self.reader.literal(a.arguments[1])
-        return None if axis is None else int(axis) % len(self.specs[a.writes[0]].shape)
+        return None if axis is None else int(axis) % len(self.layouts[a.writes[0]].shape)
 
     def tolerant(self, a: Access) -> list[int]:
         """The tensors onto which an instruction may write its one result, element by element."""
-        if a.target is None or len(a.writes) != 1 or a.mutates or not may_write_in_place(a.target):
+        if not a.signature or len(a.writes) != 1 or a.mutates or not may_write_in_place(a.name):
             return []
-        if self.specs[a.writes[0]].dtype.is_complex:
+        if self.layouts[a.writes[0]].is_complex:
             return []
-        kinds = ("Tensor", "Optional[Tensor]")
-        given = zip(a.target._schema.arguments, a.arguments, strict=True)
-        found = [i for argument, i in given if str(argument.type) in kinds and not argument.is_out]
+        found = [i for letter, i in zip(a.signature, a.arguments, strict=True) if letter == TENSOR]
         return list(dict.fromkeys(self.tensors(found)))
 
     def ref(self, i: int) -> Ref:
@@ -159,11 +154,11 @@ class Method:
     def _state(self) -> list[Region]:
         """The bytes that hold state; regions overlap nowhere."""
         shared = len(self.file.program.execution_plan) > 1
-        state = {i for i in self.specs if self.place(i) and has_content(self.plan.values[i].val)}  # type: ignore[arg-type]
+        state = {i for i in self.layouts if self.place(i) and has_content(self.plan.values[i].val)}  # type: ignore[arg-type]
         if shared:
-            state |= {i for i in self.specs if (at := self.place(i)) and at[0] > 1}
+            state |= {i for i in self.layouts if (at := self.place(i)) and at[0] > 1}
         unclear = {shown.name for shown in self.shown([]) if any(p.value is None for p in shown.pieces)}
-        state |= {i for i in self.specs if self.labels[i] in unclear}
+        state |= {i for i in self.layouts if self.labels[i] in unclear}
         ranges = sorted({(*at, at[1] + self.nbytes(i)) for i in state if (at := self.place(i)) and self.nbytes(i)})
         out: list[Region] = []
         for arena, low, high in ranges:

@@ -78,7 +78,7 @@ class _Builder:
         return Dataflow(ops, [*self.extra, *tensors], outputs, born, (), list(self.ties))
 
     def _tensor(self, i: int, regions: Mapping[tuple[int, int, int], str]) -> dataflow.Tensor:
-        m, spec = self.method, self.method.specs[i]
+        m, layout = self.method, self.method.layouts[i]
         at, base = m.place(i), None
         role = Role.VALUE
         if i in m.plan.inputs:
@@ -94,13 +94,13 @@ class _Builder:
         return dataflow.Tensor(
             m.labels[i],
             m.nbytes(i),
-            str(spec.dtype).removeprefix("torch."),
-            spec.dtype.itemsize,
-            tuple(int(n) for n in spec.shape),
-            tuple(int(d) for d in spec.dim_order),
+            layout.dtype,
+            layout.itemsize,
+            layout.shape,
+            layout.dim_order,
             role,
             None if at is None else at[0],
-            bool(spec.is_static_shape_tensor),
+            layout.static,
             _alignment(at[1]) if at else 16,
             i in self.rigid,
             base,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from executorch.exir.schema import (
+from planner import api
+from planner.program.dataflow import Dataflow
+from planner.program.share_rules import Share
+from planner.program.sharing import Decision, Outcome
+from planner.pte.accesses import Access
+from planner.pte.method import Method, Region
+from planner.pte.schema import (
     AllocationDetails,
     EValue,
     ExecutionPlan,
@@ -16,13 +21,6 @@ from executorch.exir.schema import (
     Tensor,
     TensorList,
 )
-
-from planner import api
-from planner.program.dataflow import Dataflow
-from planner.program.share_rules import Share
-from planner.program.sharing import Decision, Outcome
-from planner.pte.accesses import Access
-from planner.pte.method import Method, Region
 
 XNNPACK_PADDING = 64
 """Bytes behind the last tensor that XNNPACK may read; stock's planner leaves them, too."""
@@ -103,10 +101,9 @@ def _copied_parts(
 ) -> list[tuple[str, Access, Instruction]]:
     """Copies of the parts of a concat that are not in place."""
     (out,) = a.writes
-    whole, axis = method.specs[out], method.concat_axis(a)
+    whole, axis = method.layouts[out], method.concat_axis(a)
     assert axis is not None
-    order = [int(d) for d in whole.dim_order]
-    inner = math.prod(int(whole.shape[d]) for d in order[order.index(axis) + 1 :]) * whole.dtype.itemsize
+    inner = whole.strides[axis] * whole.itemsize
     info = made.values[out].val.allocation_info  # type: ignore[union-attr]
     call = method.plan.chains[0].instructions[a.index].instr_args
     assert isinstance(call, KernelCall)
@@ -126,7 +123,7 @@ def _copied_parts(
             access = replace(a, arguments=tuple(args[:3]), reads=(part,), writes=(into,))
             copies = Instruction(KernelCall(call.op_index, args))
             new.append((f"{method.names[a.index]} part {k}", access, copies))
-        along += int(method.specs[part].shape[axis])
+        along += method.layouts[part].shape[axis]
     return new
 
 
@@ -137,7 +134,7 @@ def _sizes(method: Method, ends: Mapping[int, int]) -> list[int]:
     delegates = {d.id for d in method.plan.delegates}
     for arena, end in ends.items():
         was = max(
-            (at[1] + method.nbytes(i) for i in method.specs if (at := method.place(i)) and at[0] == arena), default=0
+            (at[1] + method.nbytes(i) for i in method.layouts if (at := method.place(i)) and at[0] == arena), default=0
         )
         slack = before[arena] - was if delegates else 0
         if any("xnnpack" in name.lower() for name in delegates):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.executorch import moves
+from planner.judge import moves
 from planner.judge.memory import judging
 from planner.judge.replay import Move, Step, Trace
 from planner.pte.accesses import Access
@@ -41,24 +41,18 @@ def _step(method: Method, name: str, a: Access) -> Step:
 def _read(method: Method, name: str, a: Access) -> Step:
     reads, writes, mutates = (tuple(map(method.ref, x)) for x in (a.reads, a.writes, a.mutates))
     tolerant = set(method.tolerant(a))
-    elementwise = tuple(k for k, i in enumerate(a.reads) if i in tolerant and _alike(method, i, a.writes[0]))
+    results = [method.layouts[i] for i in a.writes]
+    elementwise = tuple(k for k, i in enumerate(a.reads) if i in tolerant and method.layouts[i].alike(results[0]))
     return Step(name, reads, writes, mutates, _moved(method, a), elementwise)
 
 
 def _moved(method: Method, a: Access) -> tuple[Move, ...] | None:
     """What an instruction copies, if that is all that it does."""
-    outs = [method.specs[i] for i in a.writes]
+    outs = [method.layouts[i] for i in a.writes]
     if a.mutates or not outs:
         return None
     if (axis := method.concat_axis(a)) is not None:
-        return moves.concatenated([method.specs[i] for i in a.reads], outs, axis)
+        return moves.concatenated([method.layouts[i] for i in a.reads], outs, axis)
     if (view := method.view(a)) is None:
         return None
-    return moves.cut_out(view, [method.specs[view.source]], outs, a.reads.index(view.source))
-
-
-def _alike(method: Method, one: int, other: int) -> bool:
-    """Have two tensors one dtype, shape and layout?"""
-    a, b = method.specs[one], method.specs[other]
-    same = (a.dtype, list(a.shape), list(a.dim_order)) == (b.dtype, list(b.shape), list(b.dim_order))
-    return same and moves.static([a, b])
+    return moves.cut_out(view, [method.layouts[view.source]], outs, a.reads.index(view.source))

@@ -1,21 +1,21 @@
 """A ``.pte`` file: read and checked; written again with all that is no plan or instruction untouched.
 
 Only the program's flatbuffer is written anew. What follows it (weights, delegates' blobs, initial state, named data)
-is carried over byte by byte.
+is carried over byte by byte. The extended header behind the flatbuffer's identifier says where that begins.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
 import math
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch.exir._serialize import _program as serializer
-from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program, _program_to_flatbuffer
-from executorch.exir._serialize.padding import aligned_size, pad_to
-from executorch.exir.schema import (
+from planner.files.text import FileError
+from planner.pte.flatbuffer import NotAFlatbuffer, decode, encode
+from planner.pte.schema import (
+    IDENTIFIER,
+    DataLocation,
     DelegateCall,
     ExecutionPlan,
     FreeCall,
@@ -28,16 +28,18 @@ from executorch.exir.schema import (
     Tensor,
     TensorList,
 )
-from executorch.exir.tensor import get_scalar_type
-
-from planner.files.text import FileError
-from planner.pte.flatbuffer import NotAFlatbuffer, Schema, check, parse_schema
 
 LARGEST = 2**48
 """No tensor or arena of a program may be larger, bytes."""
 
 PAGE = 4096
 """Segments keep the alignment that they have, up to this, bytes."""
+
+_HEADER = struct.Struct("<4sIQQQ")
+"""Magic, its own length, the program's, where the segments begin, how long they are; bytes, from byte 8 on."""
+
+_MAGIC, _SHORT_HEADER, _HEADER_AT = b"eh00", _HEADER.size - 8, 8
+_FLATBUFFER_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def read_pte(path: str) -> ProgramFile:
 def parse_pte(data: bytes, name: str) -> ProgramFile:
     """The same, from the file's bytes; ``name`` is for messages."""
     try:
-        return _parse(data)
+        return _parse(bytes(data))
     except (NotAFlatbuffer, _Invalid) as error:
         raise FileError(f"{name}: no ExecuTorch program that can be read: {error}") from None
 
@@ -81,29 +83,18 @@ class _Invalid(ValueError):
 
 
 def _parse(data: bytes) -> ProgramFile:
-    header = serializer._get_extended_header(data)
     size, base = len(data), 0
-    if header is not None:
-        if header.length != header.EXPECTED_LENGTH and header.length != header.MINIMUM_LENGTH:
-            raise _Invalid(f"its header has {header.length} bytes: that is another version")
-        size, base = header.program_size, header.segment_base_offset
-        end = max(size, base + header.segment_data_size)
+    if data[_HEADER_AT : _HEADER_AT + 4] == _MAGIC and len(data) >= _HEADER_AT + _HEADER.size:
+        _, length, size, base, segment_bytes = _HEADER.unpack_from(data, _HEADER_AT)
+        if length not in (_HEADER.size, _SHORT_HEADER):
+            raise _Invalid(f"its header has {length} bytes: that is another version")
+        end = max(size, base + (segment_bytes if length == _HEADER.size else 0))
         if end > len(data) or (base and base < size):
             raise _Invalid(f"it should have {end} bytes, but has {len(data)}: it is not whole")
-    check(data[:size], _schema())
-    try:
-        program = _flatbuffer_to_program(data[:size])
-    except Exception as error:  # the reader promises nothing for bytes that no exporter wrote
-        raise _Invalid(f"a value in it is not known: {error}") from None
+    program = decode(data[:size], Program, IDENTIFIER)
     segments = data[base:] if base else b""
     _check_program(program, len(segments))
     return ProgramFile(program, base, segments)
-
-
-@functools.cache
-def _schema() -> Schema:
-    folder = importlib.resources.files("executorch.exir._serialize")
-    return parse_schema(*((folder / name).read_text() for name in ("scalar_type.fbs", "program.fbs")))
 
 
 def to_bytes(file: ProgramFile) -> bytes:
@@ -111,40 +102,43 @@ def to_bytes(file: ProgramFile) -> bytes:
 
     The program is laid out anew; the segments follow at the alignment that they had.
     """
-    body = _program_to_flatbuffer(file.program)
+    body = encode(file.program, IDENTIFIER)
     if not file.base:
-        return bytes(body.data)
-    header_size = aligned_size(serializer._ExtendedHeader.EXPECTED_LENGTH, body.max_alignment)
-    size = header_size + len(body.data)
-    base = aligned_size(size, math.gcd(file.base, PAGE))
-    header = serializer._ExtendedHeader(
-        program_size=size, segment_base_offset=base, segment_data_size=len(file.segments)
-    )
-    program = serializer._insert_flatbuffer_header(
-        bytes(body.data), r"ET[0-9a-zA-Z][0-9a-zA-Z]", pad_to(header.to_bytes(), header_size)
-    )
-    return bytes(pad_to(program, base)) + file.segments
+        return body
+    room = _up(_HEADER.size, _FLATBUFFER_ALIGNMENT)
+    size = room + len(body)
+    base = _up(size, math.gcd(file.base, PAGE))
+    header = _HEADER.pack(_MAGIC, _HEADER.size, size, base, len(file.segments)).ljust(room, b"\0")
+    root = struct.unpack_from("<I", body)[0] + room
+    program = struct.pack("<I", root) + body[4:_HEADER_AT] + header + body[_HEADER_AT:]
+    return program.ljust(base, b"\0") + file.segments
+
+
+def _up(n: int, alignment: int) -> int:
+    return -(-n // alignment) * alignment
 
 
 def delegate_blob(file: ProgramFile, plan: ExecutionPlan, index: int) -> bytes:
     """What a delegate was given when it was made."""
     reference = plan.delegates[index].processed
-    if reference.location == 0:
-        return bytes(file.program.backend_delegate_data[reference.index].data)
-    segment = file.program.segments[reference.index]
+    assert reference is not None  # `_check_plan`
+    if reference.location is DataLocation.INLINE:
+        return (file.program.backend_delegate_data or ())[reference.index].data or b""
+    segment = (file.program.segments or ())[reference.index]
     return file.segments[segment.offset : segment.offset + segment.size]
 
 
 def _check_program(program: Program, length: int) -> None:
     """Every index in range, every tensor inside its arena, every segment inside the file."""
-    for k, s in enumerate(program.segments):
+    segments = program.segments or ()
+    for k, s in enumerate(segments):
         if s.offset + s.size > length:
             raise _Invalid(f"segment {k} ends at {s.offset + s.size} of {length} bytes: the file is not whole")
     for part in (program.constant_segment, *(program.mutable_data_segments or ())):
         if part is not None and part.offsets:
-            _index(part.segment_index, len(program.segments), "a constant's segment")
+            _index(part.segment_index, len(segments), "a constant's segment")
     for data in program.named_data or ():
-        _index(data.segment_index, len(program.segments), f"the segment of {data.key!r}")
+        _index(data.segment_index, len(segments), f"the segment of {data.key!r}")
     if not program.execution_plan:
         raise _Invalid("it has no method")
     for plan in program.execution_plan:
@@ -170,9 +164,14 @@ def _check_plan(program: Program, plan: ExecutionPlan) -> None:
                 _index(i, count, where)
     for i in (*plan.inputs, *plan.outputs):
         _index(i, count, f"an input or output of method {plan.name!r}")
+    for k, operator in enumerate(plan.operators):
+        if not operator.name:
+            raise _Invalid(f"operator {k} of method {plan.name!r} has no name")
     for d in plan.delegates:
-        inline = d.processed.location == 0
-        places = program.backend_delegate_data if inline else program.segments
+        if not d.id or d.processed is None:
+            raise _Invalid(f"a delegate of method {plan.name!r} has no id or no data")
+        inline = d.processed.location is DataLocation.INLINE
+        places = (program.backend_delegate_data if inline else program.segments) or ()
         _index(d.processed.index, len(places), f"the data of delegate {d.id!r}")
     for chain in plan.chains:
         for n, instruction in enumerate(chain.instructions):
@@ -181,17 +180,13 @@ def _check_plan(program: Program, plan: ExecutionPlan) -> None:
 
 def _check_tensor(t: Tensor, plan: ExecutionPlan, where: str) -> None:
     if any(n < 0 for n in t.sizes) or sorted(t.dim_order) != list(range(len(t.sizes))):
-        raise _Invalid(f"{where} has sizes {t.sizes} and dim_order {list(t.dim_order)}")
+        raise _Invalid(f"{where} has sizes {t.sizes} and dim_order {t.dim_order}")
     if math.prod(t.sizes) > LARGEST:
         raise _Invalid(f"{where} has {math.prod(t.sizes)} elements")
-    try:
-        itemsize = get_scalar_type(t.scalar_type).itemsize
-    except Exception as error:
-        raise _Invalid(f"{where} is of type {t.scalar_type!r}, which has no dtype") from error
     place = t.allocation_info
     if place is not None:
         _index(place.memory_id, len(plan.non_const_buffer_sizes), f"the memory_id of {where}")
-        end = place.memory_offset + math.prod(t.sizes) * itemsize
+        end = place.memory_offset + math.prod(t.sizes) * t.scalar_type.itemsize
         if place.memory_id < 1 or end > plan.non_const_buffer_sizes[place.memory_id]:
             raise _Invalid(f"{where} ends at {end}, outside its arena {place.memory_id}")
 

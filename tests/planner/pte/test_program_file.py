@@ -116,7 +116,7 @@ def test_what_a_newer_version_wrote_is_refused(programs):
     at = len(pte)
     pte += moved + b"\x00" * (-len(moved) % 8)
     struct.pack_into("<i", pte, root, root - at)
-    with pytest.raises(FileError, match="fields that this version of executorch does not know"):
+    with pytest.raises(FileError, match="fields that this version of arena-planner does not know"):
         parse_pte(bytes(pte), "newer")
 
 

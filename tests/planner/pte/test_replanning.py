@@ -7,7 +7,6 @@ import torch
 from executorch.backends.xnnpack.partition.config.gemm_configs import ConvolutionConfig
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge
-from executorch.exir.schema import DelegateCall, KernelCall
 from torch import nn
 
 from planner.executorch import arena_planning_pass
@@ -19,6 +18,7 @@ from planner.pte.method import Method
 from planner.pte.method_flow import flow_of
 from planner.pte.program_file import parse_pte
 from planner.pte.replanning import replan
+from planner.pte.schema import DelegateCall, KernelCall
 from solvers.problem.result import Status
 from tests.planner.executorch.models import Accumulator, Detector, Function, TwoConvolutions
 from tests.planner.pte.programs import check_replan, exported, replanned, request
@@ -207,7 +207,7 @@ def test_an_operator_whose_schema_is_not_known_shares_nothing():
 
 def a_of(method, name):
     (a,) = [a for a in method.accesses if a.name == name]
-    return tuple(dict.fromkeys(i for i in a.arguments if i in method.specs))
+    return tuple(dict.fromkeys(i for i in a.arguments if i in method.layouts))
 
 
 def test_a_delegate_that_does_not_tell_inputs_from_outputs_is_left_alone():

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import torch
-from executorch.exir.tensor import TensorSpec
-from torch.fx import Node
-
-from planner.executorch import nodes
-
-aten = torch.ops.aten
-dim_order_ops = torch.ops.dim_order_ops
+from planner.program.tensor_layout import TensorLayout
 
 
 @dataclass(frozen=True)
@@ -24,7 +17,7 @@ class View:
     Attributes
     ----------
     source : Any
-        The operand that is copied: a node, or what else stands for a tensor.
+        The operand that is copied: what stands for a tensor in the program.
     axis : int or None
         The dimension that is cut; None for a reshape, where only dimensions of extent 1 come or go.
     starts : tuple of int
@@ -39,42 +32,34 @@ class View:
     drops_axis: bool = False
 
 
-def view_of(node: Node) -> View | None:
-    """What a node copies, if that is all that it does; None else, or if an argument is not known at export."""
-    target: Any = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        return None
-    names = [a.name for a in target._schema.arguments]
-    given = [node.args[k] if k < len(node.args) else node.kwargs.get(name) for k, name in enumerate(names)]
-    return copied_by(target, given, lambda x: nodes.specs_of(x) if isinstance(x, Node) else [], nodes.specs_of(node))
-
-
 def copied_by(
-    target: Any, given: Sequence[Any], specs_of: Callable[[Any], list[TensorSpec]], outs: Sequence[TensorSpec]
+    operator: str,
+    given: Sequence[Any],
+    layouts_of: Callable[[Any], Sequence[TensorLayout]],
+    outs: Sequence[TensorLayout],
 ) -> View | None:
     """What a call copies, if that is all that it does; None else, or if an argument is not known.
 
     Parameters
     ----------
-    target : OpOverload
-        An out overload.
+    operator : str
+        An out overload as the runtime names it, ``aten::slice_copy.Tensor_out``.
     given : sequence
         Its arguments in the schema's order; None where not given.
-    specs_of : callable
-        The tensors that the operand stands for.
-    outs : sequence of TensorSpec
+    layouts_of : callable
+        The tensors that an argument stands for.
+    outs : sequence of TensorLayout
         The results.
     """
-    if target not in _RESHAPES and target not in _CUTS:
+    if operator not in _RESHAPES and operator not in _CUTS:
         return None
-    source = given[1 if target is aten.copy.out else 0]
-    before = specs_of(source)
+    source = given[1 if operator == "aten::copy.out" else 0]
+    before = layouts_of(source)
     if len(before) != 1:
         return None
-    if target in _RESHAPES:
-        return View(source) if len(outs) == 1 and _keeps_order(target, given, before[0], outs[0]) else None
-    shape = [int(n) for n in before[0].shape]
-    found = _CUTS[target](given, shape) if shape else None
+    if operator in _RESHAPES:
+        return View(source) if len(outs) == 1 and _keeps_order(operator, given, before[0], outs[0]) else None
+    found = _CUTS[operator](given, list(before[0].shape)) if before[0].shape else None
     return None if found is None else View(source, *found)
 
 
@@ -126,45 +111,45 @@ def _index(start: int, extent: int) -> int:
     return min(max(start + extent if start < 0 else start, 0), extent)
 
 
-def _keeps_order(target: Any, given: Sequence[Any], before: TensorSpec, out: TensorSpec) -> bool:
+def _keeps_order(operator: str, given: Sequence[Any], before: TensorLayout, out: TensorLayout) -> bool:
     """Is the result the operand's elements in the same logical order, but for dimensions of extent 1?"""
     if before.dtype != out.dtype or _real_extents(before) != _real_extents(out):
         return False
-    if target is not aten.permute_copy.out:
+    if operator != "aten::permute_copy.out":
         return True
     rank = len(before.shape)
-    real = [d % rank for d in given[1] or () if int(before.shape[d]) != 1]
+    real = [d % rank for d in given[1] or () if before.shape[d] != 1]
     return real == sorted(real)
 
 
-def _real_extents(spec: TensorSpec) -> list[int]:
+def _real_extents(layout: TensorLayout) -> list[int]:
     """The extents that are not 1, in logical order."""
-    return [int(n) for n in spec.shape if n != 1]
+    return [n for n in layout.shape if n != 1]
 
 
 _RESHAPES = frozenset(
     {
-        aten.alias_copy.out,
-        aten.clone.out,
-        aten.copy.out,
-        aten.detach_copy.out,
-        aten.expand_copy.out,
-        aten.permute_copy.out,
-        aten.squeeze_copy.dim_out,
-        aten.squeeze_copy.dims_out,
-        aten.squeeze_copy.out,
-        aten.unsqueeze_copy.out,
-        aten.view_copy.out,
-        dim_order_ops._clone_dim_order.out,
-        dim_order_ops._to_dim_order_copy.out,
+        "aten::alias_copy.out",
+        "aten::clone.out",
+        "aten::copy.out",
+        "aten::detach_copy.out",
+        "aten::expand_copy.out",
+        "aten::permute_copy.out",
+        "aten::squeeze_copy.dim_out",
+        "aten::squeeze_copy.dims_out",
+        "aten::squeeze_copy.out",
+        "aten::unsqueeze_copy.out",
+        "aten::view_copy.out",
+        "dim_order_ops::_clone_dim_order.out",
+        "dim_order_ops::_to_dim_order_copy.out",
     }
 )
 
-_CUTS: dict[Any, Callable[[Sequence[Any], list[int]], Cut | None]] = {
-    aten.narrow_copy.out: _narrow,
-    aten.select_copy.int_out: _select,
-    aten.slice_copy.Tensor_out: _slice,
-    aten.split_copy.Tensor_out: _split,
-    aten.split_with_sizes_copy.out: _split_with_sizes,
-    aten.unbind_copy.int_out: _unbind,
+_CUTS: dict[str, Callable[[Sequence[Any], list[int]], Cut | None]] = {
+    "aten::narrow_copy.out": _narrow,
+    "aten::select_copy.int_out": _select,
+    "aten::slice_copy.Tensor_out": _slice,
+    "aten::split_copy.Tensor_out": _split,
+    "aten::split_with_sizes_copy.out": _split_with_sizes,
+    "aten::unbind_copy.int_out": _unbind,
 }
