@@ -14,7 +14,7 @@ from pathlib import Path
 
 from omnimalloc.benchmark import sources
 
-from planner.files.by_name import problem_to_csv, write_atomically
+from solvers.files.by_name import problem_to_csv, write_atomically
 from solvers.problem.buffers import Buffer
 from solvers.problem.problem import Problem
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from planner.files.by_name import read_problem
-from planner.files.text import write_atomically
 from planner.maps.memory_map import Panel
 from planner.maps.render import render
+from solvers.files.by_name import read_problem
+from solvers.files.text import write_atomically
 from solvers.place.stock import stock_greedy
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution

@@ -22,7 +22,7 @@ from benchmarks.tables import ByProblem, known
 from benchmarks.words import order_of, results, section
 from planner.bench.row import Row, read_rows
 from planner.bench.summary import with_excess
-from planner.files.text import FileError, read_text, write_atomically
+from solvers.files.text import FileError, read_text, write_atomically
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

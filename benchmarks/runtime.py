@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.corpus import by_hand
 from benchmarks.corpus.command import ENTRIES, facts_by_name
 from benchmarks.corpus.entry import Variant
-from planner.files.by_name import write_atomically
+from solvers.files.by_name import write_atomically
 
 RUNNABLE = ENTRIES | {e.name: e for e in by_hand.TOYS}
 

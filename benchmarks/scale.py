@@ -16,12 +16,12 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from planner.files.by_name import read_problem
+from solvers.files.by_name import read_problem
 from solvers.problem.buffers import Buffer
 from solvers.problem.problem import Problem
 from solvers.run import Options
 from solvers.search import solve
-from solvers.verify import verify
+from solvers.verifier import verify
 
 
 def random_rows(n: int) -> list[tuple[str, int, int, int]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.commands import bench, demo, plan, replan, show, verify
 from planner.commands.common import BAD_INPUT, INTERRUPTED
-from planner.files.text import FileError
+from solvers.files.text import FileError
 
 COMMANDS = (demo, plan, verify, show, replan, bench)
 

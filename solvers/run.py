@@ -13,7 +13,7 @@ from enum import StrEnum
 from solvers.deadline import Clock, Deadline, WorkClock
 from solvers.problem.problem import Problem
 from solvers.problem.result import Certificate, Progress, Result, Solution, Status
-from solvers.verify import verify
+from solvers.verifier import verify
 
 log = logging.getLogger("arena")
 

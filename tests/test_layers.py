@@ -9,7 +9,7 @@ import pytest
 
 import planner
 import solvers
-from planner.files.by_name import plan_file, plan_to_json, problem_to_csv
+from solvers.files.by_name import plan_file, plan_to_json, problem_to_csv
 from solvers.search import solve
 from tests.problems import tiling
 

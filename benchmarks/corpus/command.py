@@ -25,7 +25,7 @@ from rich.progress import Progress as Bar
 
 from benchmarks.corpus import by_hand, executorch_models, monai_models, pytorchcv_models, transformers_models
 from benchmarks.corpus.entry import Entry, Variant
-from planner.files.by_name import problem_to_json, write_atomically
+from solvers.files.by_name import problem_to_json, write_atomically
 
 HERE = Path(__file__).parents[1]
 SOURCES = (pytorchcv_models, transformers_models, monai_models, executorch_models, by_hand)

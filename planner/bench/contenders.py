@@ -18,7 +18,7 @@ from planner.bench.peers import (
     telamalloc,
     vela,
 )
-from planner.files.text import FileError
+from solvers.files.text import FileError
 from solvers.place.stock import stock_applies, stock_greedy, stock_naive
 from solvers.problem.problem import Problem
 from solvers.run import Options

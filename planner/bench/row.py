@@ -8,7 +8,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, get_type_hints
 
-from planner.files.text import FileError, read_text
+from solvers.files.text import FileError, read_text
 
 FORMAT, VERSION = "arena-bench", 1
 
@@ -40,7 +40,7 @@ class Row:
     Attributes
     ----------
     problem, sha256 : str
-        Name and hash (`planner.files.json_format.problem_hash`).
+        Name and hash (`solvers.files.json_format.problem_hash`).
     buffers : int
     planner, sharing : str
         As asked for, and the kinds of sharing offered: ``none``, ``all`` or the kinds.

@@ -22,7 +22,7 @@ from planner.bench.contenders import Entrant
 from planner.bench.row import Row, RowStatus
 from planner.bench.summary import with_excess
 from planner.bench.worker import READY, Errand, WorkerReport, serve
-from planner.files.json_format import problem_hash
+from solvers.files.json_format import problem_hash
 from solvers.problem.problem import Problem
 from solvers.run import Options
 

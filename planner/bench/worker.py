@@ -24,7 +24,7 @@ from solvers.problem.buffers import Buffer
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution
 from solvers.run import Options
-from solvers.verify import VerificationError, verify
+from solvers.verifier import VerificationError, verify
 
 
 @dataclass(frozen=True)

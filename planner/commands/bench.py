@@ -16,7 +16,7 @@ from planner.commands.common import (
     count,
     seconds,
 )
-from planner.files.text import FileError, write_atomically
+from solvers.files.text import FileError, write_atomically
 
 if TYPE_CHECKING:
     from planner.bench.row import Row
@@ -115,7 +115,7 @@ def _measure(plan: Campaign, known: Sequence[Row], args: argparse.Namespace) -> 
 
 def _problems(paths: Sequence[str]) -> list[Problem]:
     """The problems of files and folders; their names are told apart."""
-    from planner.files.by_name import read_problem
+    from solvers.files.by_name import read_problem
     from solvers.problem.problem import Problem
 
     files: list[str] = []

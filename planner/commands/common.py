@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.files.text import FileError
+from solvers.files.text import FileError
 
 if TYPE_CHECKING:
     from solvers.banks.bank import Bank

@@ -27,7 +27,7 @@ from planner.commands.common import (
     seconds,
     weight,
 )
-from planner.files.text import FileError
+from solvers.files.text import FileError
 
 NAME = "plan"
 HELP = "plan a problem file"
@@ -58,8 +58,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from planner.files import by_name as files
     from planner.progress import console_progress
+    from solvers.files import by_name as files
     from solvers.problem.buffers import ProblemError
     from solvers.problem.problem import Problem
     from solvers.run import Objective, Options
@@ -99,12 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if stop.is_set():
         print("arena: interrupted: this is the best plan so far", file=sys.stderr)
     if result.solution is not None and args.output:
-        if args.output.endswith(".csv"):
-            text = files.problem_to_csv(problem, result.solution.offsets, drop_colocations=True)
-        else:
-            plan = (files.bank_plan_file if banks else files.plan_file)(problem, result, _parameters(args))
-            text = files.plan_to_json(plan)
-        files.write_atomically(args.output, text)
+        files.write_plan(problem, result, args.output, _parameters(args))
     (print_banks if banks else _print_result)(problem, result, args)
     return DONE if result.solution is not None else FAILED
 

@@ -17,7 +17,7 @@ from planner.commands.common import (
     same_file,
     seconds,
 )
-from planner.files.text import FileError, write_atomically
+from solvers.files.text import FileError, write_atomically
 
 NAME = "replan"
 HELP = "write an equivalent program with the optimal plan, from a .pte alone"

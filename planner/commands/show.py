@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from planner.commands.common import DONE, check_output, seconds
-from planner.files.text import FileError, write_atomically
+from solvers.files.text import FileError, write_atomically
 
 NAME = "show"
 HELP = "what holds the peak of a problem, a plan or a .pte, as text or as a picture"
@@ -73,11 +73,11 @@ def _program(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
 
 def _problem(args: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     from planner.explain.peak import report_problem
-    from planner.files import by_name as files
     from planner.maps.memory_map import Panel
+    from solvers.files import by_name as files
     from solvers.run import Options
     from solvers.search import solve
-    from solvers.verify import VerificationError, verify
+    from solvers.verifier import VerificationError, verify
 
     problem = files.read_problem(args.file, args.optional)
     options = Options(args.time_limit, reproducible=True)

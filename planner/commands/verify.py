@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from planner.commands.common import DONE, FAILED, add_banks, banks_given
-from planner.files.text import FileError
+from solvers.files.text import FileError
 
 NAME = "verify"
 HELP = "check a plan against its problem"
@@ -27,9 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from planner.files import by_name as files
     from solvers.banks.judge import verify_banks
-    from solvers.verify import VerificationError, verify
+    from solvers.files import by_name as files
+    from solvers.verifier import VerificationError, verify
 
     problem = files.read_problem(args.problem, args.optional)
     plan = files.read_plan(args.plan)

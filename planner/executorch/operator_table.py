@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from planner.files.text import write_atomically
 from planner.pte.operators import MUTATED, OTHER, OUT, TABLE, TENSOR
+from solvers.files.text import write_atomically
 
 LIBRARIES = (
     "torch.ao.quantization.fx._decomposed",

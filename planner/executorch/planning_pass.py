@@ -75,7 +75,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         planner.api.PlanningError
             If no plan passes both judges; with ``strict``, also where a fallback would be taken. With ``frozen``, if
             a plan is not in the lock file.
-        planner.files.text.FileError
+        solvers.files.text.FileError
             If the lock file cannot be read, or is something else.
         """
         try:
@@ -91,7 +91,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
         ------
         planner.files.lock.LockError
             If someone else wrote it in the meantime.
-        planner.files.text.FileError
+        solvers.files.text.FileError
             If it cannot be written.
         """
         try:

@@ -11,7 +11,7 @@ from rich.table import Table
 from planner.executorch.compare import Comparison, compare
 from planner.executorch.example_models import SinCosCat, UNet
 from planner.executorch.planning_pass import arena_planning_pass
-from planner.files.text import FileError, write_atomically
+from solvers.files.text import FileError, write_atomically
 
 
 def run_demo(out: str | None, time_limit: float) -> int:
@@ -31,7 +31,7 @@ def run_demo(out: str | None, time_limit: float) -> int:
 
     Raises
     ------
-    planner.files.text.FileError
+    solvers.files.text.FileError
         If the folder or a file in it cannot be written.
     """
     if out is not None:

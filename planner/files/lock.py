@@ -18,14 +18,14 @@ from pathlib import Path
 
 from planner.api import BanksExceeded, Plan, Planner, PlanningError
 from planner.files.lock_format import LockedGraph, lock_from_json, lock_to_json, locked_graph, request_hash
-from planner.files.text import FileError, read_text, write_atomically
 from planner.judge.memory import ReplayError
 from planner.program.banking import ANYWHERE, in_banks
 from solvers.banks.bank import Bank, aligned
+from solvers.files.text import FileError, read_text, write_atomically
 from solvers.problem.buffers import Colocation, ProblemError
 from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Solution, Status
-from solvers.verify import VerificationError, verify
+from solvers.verifier import VerificationError, verify
 
 log = logging.getLogger("arena")
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from planner.api import Plan, Planner
-from planner.files.json_format import VERSION, items_of, json_object, only_keys, require_keys
-from planner.files.text import FileError
 from planner.program.banking import weights_of
+from solvers.files.json_format import VERSION, items_of, json_object, only_keys, require_keys
+from solvers.files.text import FileError
 from solvers.problem.buffers import Colocation, ProblemError, check_int
 from solvers.problem.result import Status
 from solvers.run import Objective

@@ -6,10 +6,22 @@ import io
 import warnings
 from typing import TYPE_CHECKING
 
-from planner.files.text import FileError
 from planner.maps import style
-from planner.maps.layout import WIDTH, Frame, Mark, Rule, Swatch, Words, foot, frames, height_of, over, under
+from planner.maps.layout import (
+    WIDTH,
+    Frame,
+    Mark,
+    Rule,
+    Swatch,
+    Words,
+    foot,
+    frames,
+    height_of,
+    over,
+    under,
+)
 from planner.maps.memory_map import Area, MemoryMap, Panel, name_of, printable, shortened
+from solvers.files.text import FileError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

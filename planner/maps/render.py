@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.files.text import FileError
 from planner.maps.html import html
 from planner.maps.memory_map import LEFT_OUT, MemoryMap, Panel
 from planner.maps.png import png
 from planner.maps.svg import svg
+from solvers.files.text import FileError
 
 SUFFIXES = (".svg", ".html", ".png")
 

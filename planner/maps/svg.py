@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from planner.maps import style
-from planner.maps.layout import WIDTH, Frame, Mark, Rule, Swatch, Words, foot, frames, height_of, over, under
+from planner.maps.layout import (
+    WIDTH,
+    Frame,
+    Mark,
+    Rule,
+    Swatch,
+    Words,
+    foot,
+    frames,
+    height_of,
+    over,
+    under,
+)
 from planner.maps.memory_map import Area, MemoryMap, Panel, name_of, printable, shortened
 
 _LOOKS = {

@@ -11,7 +11,6 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.files.text import FileError
 from planner.pte.flatbuffer import NotAFlatbuffer, decode, encode
 from planner.pte.schema import (
     IDENTIFIER,
@@ -28,6 +27,7 @@ from planner.pte.schema import (
     Tensor,
     TensorList,
 )
+from solvers.files.text import FileError
 
 LARGEST = 2**48
 """No tensor or arena of a program may be larger, bytes."""

@@ -24,7 +24,7 @@ from planner.pte.method_trace import trace
 from planner.pte.program_file import ProgramFile, parse_pte, to_bytes
 from planner.pte.schema import ExecutionPlan
 from solvers.problem.buffers import ProblemError
-from solvers.verify import VerificationError
+from solvers.verifier import VerificationError
 
 REFUSALS = (PlanningError, ProblemError, ReplayError, VerificationError)
 

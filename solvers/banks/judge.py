@@ -1,4 +1,4 @@
-"""The judge of a plan with banks: each bank on its own, by `solvers.verify`. It shares no code with the players."""
+"""The judge of a plan with banks: each bank on its own, by `solvers.verifier`. It shares no code with the players."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvers.banks.bank import Bank
 from solvers.problem.buffers import ProblemError
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution
-from solvers.verify import VerificationError, verify
+from solvers.verifier import VerificationError, verify
 
 
 def verify_banks(

@@ -12,7 +12,7 @@ from solvers.place.fixed_choice import FixedChoice
 from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Solution
 from solvers.run import Options, Run, VerifiedPlan
-from solvers.verify import verify
+from solvers.verifier import verify
 
 
 class Packing:

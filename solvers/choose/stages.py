@@ -21,7 +21,7 @@ from solvers.place.cp_run import CpRun
 from solvers.place.fixed_choice import FixedChoice
 from solvers.problem.result import Result
 from solvers.run import Objective, Run, VerifiedPlan
-from solvers.verify import verify
+from solvers.verifier import verify
 
 Search = Callable[[FixedChoice], None]
 """Improves a shape."""

@@ -12,7 +12,7 @@ from solvers.problem.groups import Group
 from solvers.problem.reduce import Column, reduce_groups, restore
 from solvers.problem.result import Certificate, Solution
 from solvers.run import Run, VerifiedPlan
-from solvers.verify import peak_of, verify
+from solvers.verifier import peak_of, verify
 
 NO_TIME = 0.05
 """Seconds that greedy may take beyond the limit."""

@@ -8,7 +8,7 @@ import pytest
 import benchmarks
 from planner.bench.contenders import entrant_of
 from planner.bench.kinds import only
-from planner.files.by_name import read_problem
+from solvers.files.by_name import read_problem
 from solvers.problem.result import Status
 from solvers.run import Options
 from solvers.search import solve

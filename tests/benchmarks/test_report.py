@@ -9,9 +9,9 @@ import pytest
 from benchmarks import report
 from benchmarks.tables import known, markdown, row_of, where_others_win
 from planner.bench.row import RowStatus, read_rows, rows_to_jsonl
-from planner.files.by_name import read_problem
-from planner.files.json_format import problem_hash
-from planner.files.text import FileError
+from solvers.files.by_name import read_problem
+from solvers.files.json_format import problem_hash
+from solvers.files.text import FileError
 from solvers.place.stock import stock_greedy
 
 PLANS = report.RESULTS / "plans.jsonl"

@@ -7,13 +7,13 @@ import pytest
 
 from planner.api import BanksExceeded, Request, plan
 from planner.cli import main
-from planner.files.by_name import bank_plan_file, banks_of, plan_to_json, problem_to_json
-from planner.files.json_format import plan_from_json
-from planner.files.text import FileError
 from planner.program.banking import ANYWHERE, weights_of
 from planner.program.dataflow import Dataflow, Role
 from solvers.banks.bank import Bank
 from solvers.banks.solve import solve_banks
+from solvers.files.by_name import bank_plan_file, banks_of, plan_to_json, problem_to_json
+from solvers.files.json_format import plan_from_json
+from solvers.files.text import FileError
 from solvers.problem.buffers import Buffer, Colocation
 from solvers.problem.problem import Problem
 from tests.planner.flows import op, tensor, two_parts

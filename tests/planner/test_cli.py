@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from planner.cli import main
-from planner.files.by_name import problem_to_json
+from solvers.files.by_name import problem_to_json
 from solvers.problem.buffers import Buffer, Colocation
 from solvers.problem.problem import Problem
 from tests.problems import tiling

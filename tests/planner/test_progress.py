@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.api import Request, plan
-from planner.files.by_name import problem_to_csv
 from planner.progress import COLUMNS, RateLimit, console_progress, log_progress
+from solvers.files.by_name import problem_to_csv
 from solvers.problem.buffers import Buffer
 from solvers.problem.problem import Problem
 from solvers.problem.result import Progress

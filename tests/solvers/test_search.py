@@ -15,7 +15,7 @@ from solvers.problem.reduce import reduce_groups, restore
 from solvers.problem.result import Status
 from solvers.run import Options
 from solvers.search import SOLVERS, solve
-from solvers.verify import verify
+from solvers.verifier import verify
 from tests.problems import brute_force, buffers, tied_problems, tiling
 
 EVERY = pytest.mark.parametrize("solver", list(SOLVERS))

@@ -7,7 +7,7 @@ import pytest
 
 from planner.bench.row import read_rows
 from planner.cli import main
-from planner.files.by_name import problem_to_json
+from solvers.files.by_name import problem_to_json
 from tests.planner.bench.test_contenders import drawn
 from tests.planner.bench.test_row import ROW, rows_to_jsonl
 

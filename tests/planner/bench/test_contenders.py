@@ -9,7 +9,7 @@ from planner.bench.kinds import ShareKind, kind_of, only
 from planner.bench.row import RowStatus
 from planner.bench.worker import Errand, run
 from planner.executorch import stock_planners
-from planner.files.text import FileError
+from solvers.files.text import FileError
 from solvers.place.stock import stock_greedy, stock_naive
 from solvers.problem.buffers import Buffer, Colocation, Kind
 from solvers.problem.problem import Problem

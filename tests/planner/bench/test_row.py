@@ -7,7 +7,7 @@ import pytest
 
 from planner.bench.row import Row, RowStatus, read_rows, rows_to_jsonl
 from planner.bench.summary import Known, geometric_mean, known_of, record_of, with_excess
-from planner.files.text import FileError
+from solvers.files.text import FileError
 
 ROW = Row("p", "00", 3, "auto", "none", 1.0, 2, 0, 1, 1, RowStatus.OPTIMAL, 100, 100, 0.0, times=(0.5,), seconds=0.5)
 FAILED = replace(ROW, planner="slow", status=RowStatus.OVERRUN, peak=None, lower_bound=None, gap=None, error="späť\n")

@@ -19,8 +19,8 @@ from planner.executorch.compare import lower, near, run_program, same_bits, to_p
 from planner.executorch.example_models import UNet
 from planner.files.lock import LockError
 from planner.files.lock_format import lock_from_json
-from planner.files.text import FileError
 from planner.judge.memory import ReplayError
+from solvers.files.text import FileError
 from tests.planner.executorch.models import Accumulator, Detector, Function, TwoConvolutions
 from tests.planner.executorch.test_control_flow import nested, two_live_results
 

@@ -16,13 +16,13 @@ from planner import api
 from planner.api import BanksExceeded, Planner, PlanningError
 from planner.files.lock import REFUSALS, Lock, LockError, restored
 from planner.files.lock_format import lock_from_json, lock_to_json
-from planner.files.text import FileError
 from planner.judge.memory import ReplayError
 from planner.program.sharing import Policy
 from solvers.banks.bank import Bank
+from solvers.files.text import FileError
 from solvers.problem.buffers import ProblemError
 from solvers.problem.result import Status
-from solvers.verify import VerificationError
+from solvers.verifier import VerificationError
 from tests.planner.files.locks import (
     ASKED,
     REPRODUCIBLE,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from planner.files.lock import LockError
 from planner.files.lock_format import LockedArena, LockedGraph, lock_from_json, lock_to_json
-from planner.files.text import FileError
 from planner.program.share_rules import Share
 from planner.program.sharing import Policy
+from solvers.files.text import FileError
 from solvers.run import Objective
 from tests.planner.files.locks import (
     ASKED,

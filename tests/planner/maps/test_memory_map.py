@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.files.text import FileError
 from planner.maps.memory_map import LEFT_OUT, MemoryMap, Panel
 from planner.maps.render import render
 from planner.maps.style import INK, PALETTE, address_ticks, colour_of, fits, step_ticks, text_width
+from solvers.files.text import FileError
 from solvers.problem.buffers import Buffer, Colocation, ProblemError
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution

@@ -10,8 +10,8 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from planner.cli import main
 from planner.executorch.compare import run_program, same_bits
 from planner.executorch.example_models import SinCosCat, UNet
-from planner.files.text import FileError
 from planner.pte.program_file import parse_pte, to_bytes
+from solvers.files.text import FileError
 from tests.planner.executorch.models import Accumulator, TwoConvolutions
 from tests.planner.pte.programs import exported
 

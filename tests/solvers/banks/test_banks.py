@@ -18,7 +18,7 @@ from solvers.problem.problem import Problem
 from solvers.problem.result import Solution, Status
 from solvers.run import Options
 from solvers.search import solve
-from solvers.verify import VerificationError
+from solvers.verifier import VerificationError
 from tests.problems import (
     brute_force,
     buffers,

@@ -16,7 +16,7 @@ from solvers.problem.problem import Problem
 from solvers.problem.result import Solution, Status
 from solvers.run import Objective, Options
 from solvers.search import solve
-from solvers.verify import verify
+from solvers.verifier import verify
 from tests.problems import brute_force, choices, optional_problems
 
 SHORT = Options(time_limit=10, workers=2)

@@ -19,7 +19,7 @@ from solvers.problem.reduce import reduce_groups
 from solvers.problem.result import Status
 from solvers.run import Options
 from solvers.search import solve
-from solvers.verify import verify
+from solvers.verifier import verify
 from tests.problems import spirals, tiling
 from tests.solvers.core.test_core import tight_problem
 

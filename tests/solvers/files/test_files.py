@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.files.by_name import (
+from solvers.files.by_name import (
     FileError,
     plan_file,
     plan_to_json,
@@ -21,7 +21,7 @@ from planner.files.by_name import (
     solution_of,
     write_atomically,
 )
-from planner.files.json_format import plan_from_json
+from solvers.files.json_format import plan_from_json
 from solvers.problem.buffers import Buffer, Colocation, ProblemError
 from solvers.problem.problem import Problem
 from solvers.search import solve

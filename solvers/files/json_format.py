@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.files.text import FileError, line_at, line_of_key
 from solvers.banks.bank import Bank, BankResult, check_banks
+from solvers.files.text import FileError, line_at, line_of_key
 from solvers.problem.buffers import LIMIT, Buffer, Colocation, Kind, ProblemError
 from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Solution, Status

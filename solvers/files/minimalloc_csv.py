@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planner.files.text import FileError
+from solvers.files.text import FileError
 from solvers.problem.buffers import Buffer, ProblemError
 from solvers.problem.problem import Problem
 

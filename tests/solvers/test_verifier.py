@@ -10,7 +10,7 @@ from solvers.problem.buffers import Buffer, Colocation, Kind, ProblemError
 from solvers.problem.problem import Problem
 from solvers.problem.result import Solution
 from solvers.search import solve
-from solvers.verify import VerificationError, verify
+from solvers.verifier import VerificationError, verify
 from tests.problems import buffers, paint, tied_problems
 
 
