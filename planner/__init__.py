@@ -3,7 +3,7 @@
 The names here are the public ones, imported when they are first asked for; the rest may change. ExecuTorch's pass is
 `planner.executorch.arena_planning_pass`. The way through is one line: a front end (`executorch` or `pte`) makes a
 dataflow (`program`), `api.plan` asks the solvers, the `judge` runs the rewritten program, the front end writes it back.
-Beside it are `files` (lock files), `explain`, `maps`, `bench`, `commands` with `cli`, and `progress`. Only `executorch`
+Beside it are `lock`, `explain`, `maps`, `bench`, `commands` with `cli`, and `progress`. Only `executorch`
 imports torch. Start reading with `api`.
 """
 

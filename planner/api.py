@@ -164,7 +164,7 @@ def plan(flow: Dataflow, request: Request | None = None) -> Plan:
 
 
 class Planner:
-    """What `plan` does, for who must know what there is to choose from (`planner.files.lock`).
+    """What `plan` does, for who must know what there is to choose from (`planner.lock.lock_file`).
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from solvers.lazily import exports
 TYPE_CHECKING = False  # `typing`'s costs an import
 if TYPE_CHECKING:
     from solvers.banks.bank import Bank, BankResult, Excess
-    from solvers.banks.judge import verify_banks
+    from solvers.banks.checks import verify_banks
     from solvers.banks.solve import solve_banks
     from solvers.files.by_name import read_plan, read_problem, write_plan, write_problem
     from solvers.files.text import FileError
@@ -57,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "solvers.banks.bank": ("Bank", "BankResult", "Excess"),
-    "solvers.banks.judge": ("verify_banks",),
+    "solvers.banks.checks": ("verify_banks",),
     "solvers.banks.solve": ("solve_banks",),
     "solvers.files.by_name": ("read_plan", "read_problem", "write_plan", "write_problem"),
     "solvers.files.text": ("FileError",),

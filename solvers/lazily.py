@@ -6,10 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Getter, Lister = Callable[[str], object], Callable[[], list[str]]
 
-
-def exports(package: str, homes: dict[str, tuple[str, ...]]) -> tuple[Getter, Lister]:
+def exports(package: str, homes: dict[str, tuple[str, ...]]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A package's ``__getattr__`` and ``__dir__`` (PEP 562).
 
     Parameters

@@ -109,7 +109,7 @@ def _banks(problem: Any, solution: Any, plan: Any, banks: Any) -> tuple[list[Any
     """A plan with banks: what holds the peak of each."""
     from planner.explain.peak import report_problem
     from planner.maps.memory_map import Panel
-    from solvers.banks.judge import parts_of, verify_banks
+    from solvers.banks.checks import parts_of, verify_banks
 
     verify_banks(problem, banks, plan.arena_of, solution)
     reports, panels = [], []

@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
-    from solvers.banks.judge import verify_banks
+    from solvers.banks.checks import verify_banks
     from solvers.files import by_name as files
     from solvers.verifier import VerificationError, verify
 

@@ -22,9 +22,9 @@ from planner.executorch.graph_rewrite import Rewrite, refresh_output_specs
 from planner.executorch.graph_trace import trace
 from planner.executorch.pass_report import GraphReport, report_of
 from planner.executorch.write_backs import WriteBacks
-from planner.files.lock import REFUSALS, Lock, LockError
 from planner.judge.memory import ReplayError, UnjudgedError
 from planner.judge.replay import Trace, replay
+from planner.lock.lock_file import REFUSALS, Lock, LockError
 from planner.program.dataflow import Role
 from planner.progress import log_progress
 from solvers.problem.result import Progress

@@ -34,9 +34,9 @@ from planner.executorch.job import ArenaWarning, Call, GraphJob, Settings
 from planner.executorch.pass_report import GraphReport
 from planner.executorch.target_banks import banks_of, unused_mem_id
 from planner.executorch.write_backs import mend_write_backs
-from planner.files.lock import Lock
 from planner.judge.memory import ReplayError
 from planner.judge.replay import Trace, replay
+from planner.lock.lock_file import Lock
 from planner.program.share_rules import Share
 from planner.program.sharing import Policy
 from solvers.problem.result import Progress
@@ -89,7 +89,7 @@ class ArenaPlanningPass(MemoryPlanningPass):
 
         Raises
         ------
-        planner.files.lock.LockError
+        planner.lock.lock_file.LockError
             If someone else wrote it in the meantime.
         solvers.files.text.FileError
             If it cannot be written.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from planner.program.dataflow import Dataflow, Tensor
 from solvers.problem.buffers import Colocation, Kind
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def alignments(
@@ -40,6 +42,8 @@ def alignments(
 
 def _reached(flow: Dataflow, ties: Iterable[Colocation]) -> set[str]:
     """Parts at odd places, their own parts, and what is handed over between them and others."""
+    import networkx as nx
+
     follows: nx.DiGraph[str] = nx.DiGraph()
     odd = set()
     for c in ties:
@@ -53,6 +57,8 @@ def _reached(flow: Dataflow, ties: Iterable[Colocation]) -> set[str]:
 
 def _beside_an_anchor(flow: Dataflow, ties: Iterable[Colocation], relaxed: set[str]) -> set[str]:
     """Of tensors that are tied together but cannot all be aligned, all but those that go with the largest."""
+    import networkx as nx
+
     graph: nx.DiGraph[str] = nx.DiGraph()
     for c in ties:
         graph.add_edge(c.whole, c.part, at=c.at)

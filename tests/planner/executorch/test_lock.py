@@ -17,9 +17,9 @@ from planner.executorch import ArenaWarning, Bank, arena_planning_pass
 from planner.executorch import job as job_module
 from planner.executorch.compare import lower, near, run_program, same_bits, to_program
 from planner.executorch.example_models import UNet
-from planner.files.lock import LockError
-from planner.files.lock_format import lock_from_json
 from planner.judge.memory import ReplayError
+from planner.lock.lock_file import LockError
+from planner.lock.lock_format import lock_from_json
 from solvers.files.text import FileError
 from tests.planner.executorch.models import Accumulator, Detector, Function, TwoConvolutions
 from tests.planner.executorch.test_control_flow import nested, two_live_results

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from solvers.banks.bank import Bank, check_banks
-from solvers.banks.judge import verify_banks
+from solvers.banks.checks import verify_banks
 from solvers.banks.solve import SEARCHES, solve_banks
 from solvers.problem.buffers import Buffer, Colocation, ProblemError
 from solvers.problem.problem import Problem

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.api import BanksExceeded, Plan, Planner, PlanningError
-from planner.files.lock_format import LockedGraph, lock_from_json, lock_to_json, locked_graph, request_hash
 from planner.judge.memory import ReplayError
+from planner.lock.lock_format import LockedGraph, lock_from_json, lock_to_json, locked_graph, request_hash
 from planner.program.banking import ANYWHERE, in_banks
 from solvers.banks.bank import Bank, aligned
 from solvers.files.text import FileError, read_text, write_atomically

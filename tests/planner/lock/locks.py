@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.api import Planner, Request
-from planner.files.lock import Lock
-from planner.files.lock_format import request_hash
 from planner.judge.memory import ReplayError
+from planner.lock.lock_file import Lock
+from planner.lock.lock_format import request_hash
 from planner.program.banking import ANYWHERE
 from planner.program.dataflow import Dataflow, Role
 from planner.program.sharing import Policy

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.files.lock import LockError
-from planner.files.lock_format import LockedArena, LockedGraph, lock_from_json, lock_to_json
+from planner.lock.lock_file import LockError
+from planner.lock.lock_format import LockedArena, LockedGraph, lock_from_json, lock_to_json
 from planner.program.share_rules import Share
 from planner.program.sharing import Policy
 from solvers.files.text import FileError
 from solvers.run import Objective
-from tests.planner.files.locks import (
+from tests.planner.flows import op
+from tests.planner.lock.locks import (
     ASKED,
     BANKS,
     REPRODUCIBLE,
@@ -24,7 +25,6 @@ from tests.planner.files.locks import (
     pinned,
     text_of,
 )
-from tests.planner.flows import op
 
 HASHES = st.text("0123456789abcdef", min_size=64, max_size=64)
 BYTES = st.integers(0, 2**62)

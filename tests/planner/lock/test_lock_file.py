@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 from planner import api
 from planner.api import BanksExceeded, Planner, PlanningError
-from planner.files.lock import REFUSALS, Lock, LockError, restored
-from planner.files.lock_format import lock_from_json, lock_to_json
 from planner.judge.memory import ReplayError
+from planner.lock.lock_file import REFUSALS, Lock, LockError, restored
+from planner.lock.lock_format import lock_from_json, lock_to_json
 from planner.program.sharing import Policy
 from solvers.banks.bank import Bank
 from solvers.files.text import FileError
 from solvers.problem.buffers import ProblemError
 from solvers.problem.result import Status
 from solvers.verifier import VerificationError
-from tests.planner.files.locks import (
+from tests.planner.flows import two_parts
+from tests.planner.lock.locks import (
     ASKED,
     REPRODUCIBLE,
     accept,
@@ -34,7 +35,6 @@ from tests.planner.files.locks import (
     refuse,
     text_of,
 )
-from tests.planner.flows import two_parts
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_plan_is_used_again_without_solving(name, path, tmp_path, no_solver):
 def test_another_process_writes_the_same_file(seed, path, tmp_path):
     """Another order of sets, as on another machine."""
     export(path, *ASKED.values())
-    code = "import sys; from tests.planner.files.locks import ASKED, export; export(sys.argv[1], *ASKED.values())"
+    code = "import sys; from tests.planner.lock.locks import ASKED, export; export(sys.argv[1], *ASKED.values())"
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     root = Path(__file__).parents[3]
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "other")], env=environment, cwd=root, check=True)
