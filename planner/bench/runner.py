@@ -9,7 +9,7 @@ import platform
 import statistics
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
@@ -66,8 +66,13 @@ class Measured(NamedTuple):
 Tell = Callable[[str], None]
 """Is told ``problem: planner`` as each begins."""
 
+Done = Callable[[Row], None]
+"""Gets every row, still without its excess, as soon as its planner has run."""
 
-def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line: None) -> Iterator[Measured]:
+
+def measure(
+    plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line: None, done: Done = lambda row: None
+) -> Iterator[Measured]:
     """Measure what is not known yet.
 
     Parameters
@@ -75,7 +80,8 @@ def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line:
     plan : Campaign
     known : sequence of Row
         Measured before: what was asked there is not asked again.
-    tell : callable, optional
+    tell, done : callable, optional
+        ``done`` is called in other threads.
 
     Yields
     ------
@@ -93,7 +99,7 @@ def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line:
     def one(problem: Problem) -> Measured:
         worker = idle.get()
         try:
-            return _measure(plan, problem, before, worker, tell)
+            return _measure(plan, problem, before, worker, tell, done)
         finally:
             idle.put(worker)
 
@@ -101,8 +107,8 @@ def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line:
     waiting: set[Future[Measured]] = {pool.submit(one, p) for p in plan.problems}
     try:
         while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=lambda f: f.result().every[0].problem):
+            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in sorted(ended, key=lambda f: f.result().every[0].problem):
                 yield future.result()
     finally:
         for future in waiting:
@@ -113,7 +119,12 @@ def measure(plan: Campaign, known: Sequence[Row] = (), tell: Tell = lambda line:
 
 
 def _measure(
-    plan: Campaign, problem: Problem, before: dict[tuple[str, str], list[Row]], worker: Worker, tell: Tell
+    plan: Campaign,
+    problem: Problem,
+    before: dict[tuple[str, str], list[Row]],
+    worker: Worker,
+    tell: Tell,
+    done: Done,
 ) -> Measured:
     sha256 = problem_hash(problem)
     known = before.get((problem.name, sha256), [])
@@ -121,15 +132,22 @@ def _measure(
     asked = {row.asked for row in blank.values()}
     known = [row for row in known if row.lasting or row.asked not in asked]
     there = {row.asked for row in known}
-    todo = [e for e in plan.entrants if blank[e.name].asked not in there]
-    reports: dict[str, list[WorkerReport]] = {e.name: [] for e in todo}
-    for _ in range(plan.runs):
-        for entrant in todo:
-            if any(r.peak is None for r in reports[entrant.name]):
+    todo = [name for name, row in blank.items() if row.asked not in there]
+    reports: dict[str, list[WorkerReport]] = {name: [] for name in todo}
+    rows: dict[str, Row] = {}
+    for number in range(1, plan.runs + 1):
+        for name in todo:
+            if name in rows:
                 continue  # it will not be better the next time
-            tell(f"{problem.name}: {entrant.name}")
-            reports[entrant.name].append(worker.run(Errand(problem, entrant.name, plan.options), plan.patience))
-    every = with_excess([*known, *(_filled(blank[e.name], reports[e.name]) for e in todo)])
+            tell(f"{problem.name}: {name}")
+            report = worker.run(Errand(problem, name, plan.options), plan.patience)
+            if worker.closed:
+                raise CancelledError  # the run was cut off
+            reports[name].append(report)
+            if report.peak is None or number == plan.runs:
+                rows[name] = _filled(blank[name], reports[name])
+                done(rows[name])
+    every = with_excess([*known, *(rows[name] for name in todo)])
     return Measured([row for row in every if row.asked in asked], every)
 
 

@@ -16,10 +16,11 @@ from planner.commands.common import (
     count,
     seconds,
 )
-from solvers.files.text import FileError, write_atomically
+from solvers.files.text import FileError
 
 if TYPE_CHECKING:
     from planner.bench.row import Row
+    from planner.bench.row_file import RowFile
     from planner.bench.runner import Campaign
     from solvers.problem.problem import Problem
 
@@ -34,8 +35,8 @@ EXAMPLE = """example:
 
 A planner's name may end in the kinds of sharing that it is offered: +concats, +views, +in-place, or +all; without,
 tensors are placed whole. A problem's capacity is not looked at. An excess marked * is over the bound, as no optimum is
-proven. What rows.jsonl has already is not measured again, but for what crashed, hung or was missing. --list names the
-planners."""
+proven. What rows.jsonl has already is not measured again, but for what crashed, hung or was missing; several calls may
+add to one file at a time, and Ctrl-C keeps what is done. --list names the planners."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code."""
     from planner.bench.contenders import entrant_of
-    from planner.bench.row import read_rows
+    from planner.bench.row_file import RowFile
     from planner.bench.runner import Campaign
     from solvers.run import Options
 
@@ -73,44 +74,55 @@ def run(args: argparse.Namespace) -> int:
         raise FileError("no PROBLEM given")
     names = list(dict.fromkeys(args.solvers.split(",")))
     entrants = [entrant_of(name) for name in names]
-    known: list[Row] = []
+    file = None
     if args.output is not None:
         if not args.output.endswith(".jsonl"):
             raise FileError(f"{args.output!r}: rows are written as .jsonl")
-        known = read_rows(args.output) if Path(args.output).exists() else []
+        file = RowFile(args.output)
     problems = _problems(args.problems)
     options = Options(args.time_limit, args.workers, args.seed)
     patience = 3 * args.time_limit + 30 if args.patience is None else args.patience
-    rows, every = _measure(Campaign(problems, entrants, options, args.runs, args.jobs, patience), known, args)
+    plan = Campaign(problems, entrants, options, args.runs, args.jobs, patience)
+    rows, every = _measure(plan, file, args.quiet)
     _print(rows, names, every)
     return DONE if all(r.status != "wrong" for r in rows) else FAILED
 
 
-def _measure(plan: Campaign, known: Sequence[Row], args: argparse.Namespace) -> tuple[list[Row], list[Row]]:
+def _measure(plan: Campaign, file: RowFile | None, quiet: bool) -> tuple[list[Row], list[Row]]:
     """The rows that this call asks for, and all that there are of its problems; the file has all that it ever had."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from planner.bench.row import rows_to_jsonl
     from planner.bench.runner import measure
 
-    kept = {r.asked: r for r in known}
     asked: list[Row] = []
     every: list[Row] = []
-    if args.output is not None:  # what cannot be written is known before hours of work
-        write_atomically(args.output, rows_to_jsonl(kept.values()))
+    fresh: list[Row] = []
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
-    disable = args.quiet or not sys.stderr.isatty()
+    disable = quiet or not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), disable=disable) as bar:
         task = bar.add_task("", total=len(plan.problems))
-        for rows in measure(plan, known, lambda line: bar.update(task, description=line)):
-            kept.update((r.asked, r) for r in rows.every)
-            asked += rows.asked
-            every += rows.every
-            if args.output is not None:
-                write_atomically(args.output, rows_to_jsonl(kept.values()))
-            bar.advance(task)
+        measured = measure(
+            plan, file.rows if file else (), lambda line: bar.update(task, description=line), fresh.append
+        )
+        try:
+            for rows in measured:
+                asked += rows.asked
+                every += rows.every
+                _keep(file, fresh)
+                bar.advance(task)
+        except KeyboardInterrupt:
+            _keep(file, fresh)
+            raise
     return asked, every
+
+
+def _keep(file: RowFile | None, fresh: list[Row]) -> None:
+    """Move the rows that were measured since the last time to the file, if there is one."""
+    new = list(fresh)
+    if file is not None and new:
+        file.add(new)
+    del fresh[: len(new)]
 
 
 def _problems(paths: Sequence[str]) -> list[Problem]:

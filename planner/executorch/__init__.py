@@ -3,8 +3,8 @@
 May import: api, lock, program, judge, progress, pte (its table of operators), the solvers. Start with `planning_pass`,
 then `job`, the planning of one graph; `nodes` and `in_place` say what ExecuTorch's ops mean; `graph_flow`,
 `graph_trace` and `graph_rewrite` lead to the planner, to the judge, and back; `write_backs`, `branches`, `copies` and
-`target_banks` are a subject each. `algorithm` is for stock's suites, `pass_report` what was done; `compare`, `showcase`,
-`example_models`, `stock_planners` and `operator_table` are for tests, the demo and the benchmarks.
+`target_banks` are a subject each. `algorithm` is for stock's suites, `pass_report` what was done; `compare`,
+`showcase`, `example_models`, `stock_planners` and `operator_table` are for tests, the demo and the benchmarks.
 """
 
 from planner.executorch.algorithm import arena_algorithm

@@ -49,12 +49,14 @@ def write_atomically(path: str, content: str | bytes) -> None:
         os.umask(mask)
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
         os.replace(temporary, target)
+        temporary = None
     except UnicodeEncodeError as error:
         raise FileError(f"{path}: cannot be written: {error.object[error.start]!r} has no UTF-8 form") from None
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None:  # an error, or an interrupt
+            Path(temporary).unlink(missing_ok=True)
 
 
 def line_at(text: str, position: int) -> int:

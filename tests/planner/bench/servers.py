@@ -2,8 +2,10 @@
 
 import os
 import time
+from dataclasses import replace
 
 from planner.bench.row import RowStatus
+from planner.bench.row_file import RowFile
 from planner.bench.worker import READY, WorkerReport
 
 
@@ -27,3 +29,10 @@ def dies_once(pipe):
     pipe.send(READY)
     pipe.send(WorkerReport(RowStatus.FEASIBLE, 5))
     pipe.recv()
+
+
+def adds_rows(path, rows):
+    """One by one, as rows of problems of their own."""
+    file = RowFile(path)
+    for k, row in enumerate(rows):
+        file.add([replace(row, problem=f"p{k}")])

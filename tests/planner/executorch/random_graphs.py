@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from tests.executorch import random_moves, random_state  # noqa: F401 (they register their ops)
+from tests.planner.executorch import random_moves, random_state  # noqa: F401 (they register their ops)
 from tests.planner.executorch.random_draft import Draft, Rejected, is_tame
 from tests.planner.executorch.random_ops import draw_inputs, draw_op, draw_outputs
 

@@ -16,9 +16,10 @@ from executorch.exir.schema import IntList, Tensor
 from executorch.runtime import Runtime
 from torch.fx import Graph
 
-from planner.executorch import in_place
 from planner.executorch.compare import lower, same_bits, to_program
-from planner.executorch.in_place import ALLOWED, DENIED, is_pointwise, may_write_in_place, tolerant_operands
+from planner.executorch.in_place import is_pointwise, target_may_write_in_place, tolerant_operands
+from planner.program import kernels
+from planner.program.kernels import ALLOWED, DENIED
 from tests.planner.executorch.forced_alias import (
     IMAGE,
     SHAPES,
@@ -236,7 +237,7 @@ def test_a_broken_alias_is_seen(name):
     (apart,), (on,) = loaded.run("apart"), loaded.run("on")
     assert near([apart], [c.wanted])
     assert not same_bits([apart], [on])
-    assert not may_write_in_place(c.op)
+    assert not target_may_write_in_place(c.op)
 
 
 def written(plan):
@@ -284,7 +285,7 @@ def test_calls_are_written_as_the_emitter_writes_them():
     ]
     ours = deserialize_pte_binary(program({"forward": calls})).program.execution_plan[0]
     assert written(ours) == written(exported.executorch_program.execution_plan[0])
-    allowed = {c.op for c in calls if may_write_in_place(c.op)}
+    allowed = {c.op for c in calls if target_may_write_in_place(c.op)}
     assert allowed == {c.op for c in calls} - {aten.flip.out}
     for node in exported.exported_program().graph.nodes:
         if node.target in allowed:
@@ -322,18 +323,18 @@ def test_pointwise_is_asked_of_the_very_overload():
 
 
 def test_what_may_write_in_place(monkeypatch):
-    assert may_write_in_place(aten.add.out)
-    assert may_write_in_place(exir_ops.edge.aten.add.out)
-    assert not may_write_in_place(aten.max.out)  # pointwise, but the wheel has no kernel
-    assert not may_write_in_place(torch.ops.dim_order_ops._clone_dim_order.out)
-    assert not may_write_in_place(torch.ops.dim_order_ops._to_dim_order_copy.out)
+    assert target_may_write_in_place(aten.add.out)
+    assert target_may_write_in_place(exir_ops.edge.aten.add.out)
+    assert not target_may_write_in_place(aten.max.out)  # pointwise, but the wheel has no kernel
+    assert not target_may_write_in_place(torch.ops.dim_order_ops._clone_dim_order.out)
+    assert not target_may_write_in_place(torch.ops.dim_order_ops._to_dim_order_copy.out)
     for target in (aten.add.Tensor, aten.relu_.default, aten.add, operator.add, operator.getitem, "output", None):
-        assert not may_write_in_place(target)
-    monkeypatch.setattr(in_place, "ALLOWED", ALLOWED | {"aten::_softmax.out", "aten::max.unary_out"})
-    assert not may_write_in_place(aten._softmax.out)
-    assert not may_write_in_place(aten.max.unary_out)
+        assert not target_may_write_in_place(target)
+    monkeypatch.setattr(kernels, "ALLOWED", ALLOWED | {"aten::_softmax.out", "aten::max.unary_out"})
+    assert not target_may_write_in_place(aten._softmax.out)
+    assert not target_may_write_in_place(aten.max.unary_out)
     monkeypatch.setitem(DENIED, "aten::add.out", "for the test")
-    assert not may_write_in_place(aten.add.out)
+    assert not target_may_write_in_place(aten.add.out)
 
 
 def test_the_operands_that_a_result_may_lie_on():

@@ -4,6 +4,7 @@ import pytest
 import torch
 from executorch.examples.models import mlperf_tiny
 from pytorchcv.model_provider import get_model
+from pytorchcv.models.densenet import DenseNet
 
 from planner.cli import main
 from planner.executorch import arena_planning_pass
@@ -53,12 +54,17 @@ def test_squeezenet():
     assert (c.stock.concats, c.ours.concats) == (8, 0)
 
 
-def test_densenet():
-    """58 concats, up to 24 sharing one prefix."""
-    model = get_model("densenet121", in_size=(32, 32))
+@pytest.mark.parametrize("layers", [(4, 10), pytest.param((6, 12, 24, 16), marks=pytest.mark.long)], ids=str)
+def test_densenet(layers):
+    """Concats that share one prefix, up to 24 of them in DenseNet-121."""
+    channels, width = [], 64
+    for count in layers:
+        channels.append([width + 32 * (k + 1) for k in range(count)])
+        width = channels[-1][-1] // 2
+    model = DenseNet(channels, 64, in_size=(32, 32))
     model.features.final_pool = torch.nn.AdaptiveAvgPool2d(1)
     c = check(model, (torch.randn(1, 3, 32, 32),))
-    assert (c.stock.concats, c.ours.concats) == (58, 0)
+    assert (c.stock.concats, c.ours.concats) == (sum(layers), 0)
 
 
 def shared_by_kind(report, share):
@@ -71,7 +77,7 @@ def mobile_net():
     return model
 
 
-@pytest.mark.parametrize("make", [Detector, mobile_net])
+@pytest.mark.parametrize("make", [Detector, pytest.param(mobile_net, marks=pytest.mark.long)])
 def test_in_place_lowers_networks_of_many_activations(make):
     """SiLU, hard swish and squeeze-excite read each tensor twice: what in place allows is the bound with sharing."""
     model, inputs = make().eval(), (torch.randn(1, 3, 64, 64),)

@@ -8,8 +8,9 @@ import torch
 from executorch.exir import ExecutorchBackendConfig, to_edge
 
 from planner.api import PlanningError
-from planner.executorch import ArenaWarning, arena_planning_pass, graph_flow, moves
+from planner.executorch import ArenaWarning, arena_planning_pass, graph_flow
 from planner.executorch.compare import facts_of, lower, to_program
+from planner.judge import moves
 from tests.planner.executorch.models import Function
 from tests.planner.executorch.running import run_both
 
@@ -166,7 +167,10 @@ def test_what_the_judge_cannot_handle_is_its_refusal(monkeypatch):
 
 
 def test_what_the_front_end_cannot_read_is_refused(monkeypatch):
-    monkeypatch.setattr(graph_flow, "view_of", lambda node: {}[node.name])
+    def broken(self, node, op):
+        raise KeyError(node.name)
+
+    monkeypatch.setattr(graph_flow._Reader, "_view", broken)
     edge = lower(Function(lambda x: x.sin()[2:]), (R(8),))
     with pytest.warns(ArenaWarning, match=r"op 'aten_\w+' cannot be read: KeyError"):
         program = to_program(edge, planning_pass := arena_planning_pass())

@@ -52,7 +52,7 @@ def test_our_own_program_has_nothing_to_gain(model):
     assert parse_pte(again, "again").program == parse_pte(pte, "first").program
 
 
-@pytest.mark.parametrize("name", ["densenet121", "squeezenet_v1_1"])
+@pytest.mark.parametrize("name", [pytest.param("densenet121", marks=pytest.mark.long), "squeezenet_v1_1"])
 def test_networks_of_concats(name):
     from pytorchcv.model_provider import get_model
 
