@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.program.share_rules import Share
     from planner.program.sharing import Decision, Outcome, Policy
     from planner.pte.program_file import ProgramFile, read_pte
-    from planner.pte.replanning import MethodReport, checked_bytes, replan
+    from planner.pte.replanning import MethodReport, replan, write_pte
     from solvers.files.text import FileError
 
 __all__ = [
@@ -43,11 +43,11 @@ __all__ = [
     "Role",
     "Share",
     "Tensor",
-    "checked_bytes",
     "plan",
     "read_pte",
     "render",
     "replan",
+    "write_pte",
 ]
 
 _HOMES = {
@@ -59,7 +59,7 @@ _HOMES = {
     "planner.program.share_rules": ("Share",),
     "planner.program.sharing": ("Decision", "Outcome", "Policy"),
     "planner.pte.program_file": ("ProgramFile", "read_pte"),
-    "planner.pte.replanning": ("MethodReport", "checked_bytes", "replan"),
+    "planner.pte.replanning": ("MethodReport", "replan", "write_pte"),
     "solvers.files.text": ("FileError",),
 }
 """Where each public name lives."""

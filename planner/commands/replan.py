@@ -17,7 +17,7 @@ from planner.commands.common import (
     same_file,
     seconds,
 )
-from solvers.files.text import FileError, write_atomically
+from solvers.files.text import FileError
 
 NAME = "replan"
 HELP = "write an equivalent program with the optimal plan, from a .pte alone"
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from planner.program.sharing import Policy
     from planner.progress import console_progress
     from planner.pte.program_file import read_pte
-    from planner.pte.replanning import checked_bytes, replan
+    from planner.pte.replanning import replan, write_pte
     from solvers.run import Options
 
     wanted = {Share.CONCAT: not args.no_elide, Share.VIEW: not args.no_elide, Share.IN_PLACE: not args.no_in_place}
@@ -72,11 +72,10 @@ def run(args: argparse.Namespace) -> int:
         options = Options(args.time_limit, args.workers, args.seed, report, reproducible=True)
         made, reports = replan(file, Request(policy, options=options))
     try:
-        data = checked_bytes(made, output)
+        write_pte(made, output)
     except PlanningError as error:
         print(f"arena: {error}", file=sys.stderr)
         return FAILED
-    write_atomically(output, data)
     _print(reports, args.json)
     return DONE
 

@@ -23,6 +23,7 @@ from planner.pte.method_rewrite import Rewritten, not_expressible, rewrite
 from planner.pte.method_trace import trace
 from planner.pte.program_file import ProgramFile, parse_pte, to_bytes
 from planner.pte.schema import ExecutionPlan
+from solvers.files.text import write_atomically
 from solvers.problem.buffers import ProblemError
 from solvers.verifier import VerificationError
 
@@ -108,6 +109,19 @@ def checked_bytes(file: ProgramFile, name: str) -> bytes:
     if to_bytes(back) != data or back.segments != file.segments:  # as bytes, for a NaN is not equal to itself
         raise PlanningError(f"{name}: the program does not survive being written")
     return data
+
+
+def write_pte(file: ProgramFile, path: str) -> None:
+    """Write a program to a file, once it has been read back and found the same.
+
+    Raises
+    ------
+    PlanningError
+        If it does not survive being written.
+    FileError
+        If the file cannot be written.
+    """
+    write_atomically(path, checked_bytes(file, path))
 
 
 def _replan_method(file: ProgramFile, plan: ExecutionPlan, request: api.Request) -> tuple[ExecutionPlan, MethodReport]:
