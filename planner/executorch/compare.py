@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from executorch.exir import ExecutorchBackendConfig, ExecutorchProgramManager, to_edge_transform_and_lower
+from executorch.exir import ExecutorchBackendConfig, ExecutorchProgramManager, to_edge, to_edge_transform_and_lower
 from executorch.exir.schema import KernelCall
 from torch.utils._pytree import tree_leaves
 
@@ -66,6 +66,8 @@ def lower(model: torch.nn.Module, inputs: Sequence[Any], partitioner: Any = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(model.eval(), tuple(inputs), **export_arguments)
+        if partitioner is None:  # the same program, in less time
+            return to_edge(exported)
         return to_edge_transform_and_lower(exported, partitioner=partitioner)
 
 
