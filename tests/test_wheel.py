@@ -31,8 +31,8 @@ size: str = Buffer("a", 8, 0, 2).size
 """
 
 
-def called(*command, code=0):
-    run = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+def called(*command, code=0, cwd=None):
+    run = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=cwd, check=False)
     assert run.returncode == code, run.stdout + run.stderr
     return run
 
@@ -90,6 +90,6 @@ def test_a_type_checker_sees_the_names(python, tmp_path):
     for text, code in ((TYPED, 0), (WRONG, 1)):
         file = tmp_path / f"typed_{code}.py"
         file.write_text(text)
-        run = called(*mypy, file, code=code)
+        run = called(*mypy, file, code=code, cwd=tmp_path)
     assert 'Module "solvers" has no attribute "solved"' in run.stdout
     assert 'expression has type "int", variable has type "str"' in run.stdout

@@ -7,8 +7,9 @@ every choice, and what of the peaks for the choice that was taken.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, combinations, islice
 
 from solvers.banks.assignment import Asked, Assignment, least_excess, without
 from solvers.banks.bank import Bank, BankResult, Excess, check_banks
@@ -26,6 +27,10 @@ from solvers.search import solve
 
 SEARCHES: dict[str, Search | None] = {"auto": improve, "cp-sat": improve_by_cp_sat, "greedy": None}
 """How the banks are packed, by the name of the solver; ``greedy`` does not search for the best assignment either."""
+
+
+FEW = 4
+"""Of so many optional colocations every choice is tried before it is said that no plan was found."""
 
 
 def solve_banks(
@@ -126,6 +131,8 @@ class _Choices:
             self._try(self._kept(active, lambda c: plan[c.part] == plan[c.whole]), 0.5)
         if plan := self._plan_of(active):
             self._try(self._kept(active, lambda c: plan[c.part] == 0), 1.0)
+        if all(r.solution is None for r in self.found.values()):
+            self._try_others(active)
         if not self.found and self.wrong is not None:
             raise self.wrong
         return self._result()
@@ -140,6 +147,19 @@ class _Choices:
             self.found[active] = Assignment(choice, self.asked, self.deadline.part(share), self.ceiling).run()
         except ProblemError as error:  # the ties contradict each other, or the alignments of all banks
             self.wrong = error
+
+    def _try_others(self, active: tuple[int, ...]) -> None:
+        """No choice fits: a tie may ask for more room than it saves. Every other choice, if there are few; else
+        ``active`` without one tie."""
+        loose = [k for k, c in enumerate(self.problem.colocations) if not c.required]
+        left_out: Iterable[tuple[int, ...]] = ((k,) for k in active if k in loose)
+        if len(loose) <= FEW:
+            left_out = chain.from_iterable(combinations(loose, n) for n in range(len(loose)))
+        every = active if len(loose) > FEW else tuple(range(len(self.problem.colocations)))
+        for out in islice(left_out, 2**FEW):
+            self._try(tuple(k for k in every if k not in out), 0.5)
+            if any(r.solution is not None for r in self.found.values()):
+                break
 
     def _plan_of(self, active: tuple[int, ...]) -> Mapping[str, int]:
         """The banks under a choice; nothing without a plan."""

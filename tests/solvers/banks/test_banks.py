@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from solvers.banks.bank import Bank, check_banks
@@ -94,7 +94,15 @@ def test_tiny_problems_reach_the_brute_force_optimum(problem, data):
         assert (result.status, result.weights, result.bounds) == (Status.OPTIMAL, wanted, wanted)
 
 
+TIE_THAT_COSTS = Problem(
+    [Buffer("b0", 3, 0, 1), Buffer("b2", 5, 0, 1), Buffer("b3", 1, 0, 1, alignment=2)],
+    [Colocation("b0", "b2", 0, required=False), Colocation("b3", "b0", 1, required=False)],
+)
+"""With both ties the large ones must be at odd places, and do not fit."""
+
+
 @settings(max_examples=60)
+@example(problem=TIE_THAT_COSTS, sizes=[1, 5])
 @given(problem=optional_problems(most=4, ties=3), sizes=st.lists(st.integers(0, 8), min_size=2, max_size=2))
 def test_what_is_proven_holds_for_every_choice_of_ties(problem, sizes):
     banks = named(*sizes)
