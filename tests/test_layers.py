@@ -1,8 +1,6 @@
 """The house: which room may import which, no circles, no two things of one name, and a light start."""
 
 import ast
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -16,6 +14,7 @@ from solvers.core import core
 from solvers.files.by_name import plan_file, plan_to_json, problem_to_csv
 from solvers.search import solve
 from tests.problems import tiling
+from tests.without import run_without
 
 PACKAGES = {"planner": Path(planner.__file__).parent, "solvers": Path(solvers.__file__).parent}
 SOURCES = {
@@ -182,16 +181,3 @@ def test_light_commands_start_without_heavy_packages(command, tmp_path):
     if command == "search" and core is None:
         pytest.skip("without the native core CP-SAT searches")
     run_without(("torch", "executorch", "ortools", "matplotlib"), arguments)
-
-
-def run_without(packages, arguments):
-    """Run the command where some packages cannot be imported; it must say nothing but what it has to say."""
-    code = (
-        "import sys\n"
-        f"for name in {packages!r}:\n    sys.modules[name] = None\n"
-        "from planner.cli import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run

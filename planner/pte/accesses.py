@@ -90,7 +90,12 @@ class Reader:
         seen |= {i for i, v in enumerate(plan.values) if isinstance(v.val, Tensor) and has_content(v.val)}
         out = []
         for n, instruction in enumerate(plan.chains[0].instructions):
-            access = self._access(n, instruction.instr_args, seen)
+            try:
+                access = self._access(n, instruction.instr_args, seen)
+            except Kept:
+                raise
+            except Exception as error:
+                raise Kept(f"instruction {n} cannot be read: {type(error).__name__}: {error}") from error
             seen |= {*access.reads, *access.writes, *access.mutates}
             out.append(access)
         self._check_outputs(out)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from planner.judge.memory import Memory, Piece, Place, Ref
 from planner.program.kernels import may_write_in_place
 from planner.program.views import View, copied_by
-from planner.pte.accesses import Access, Reader, has_content, layout_of
+from planner.pte.accesses import Access, Kept, Reader, has_content, layout_of
 from planner.pte.operators import TENSOR
 from planner.pte.program_file import ProgramFile
 from planner.pte.schema import ExecutionPlan, Tensor
@@ -189,3 +189,19 @@ class Method:
 
     def _planned(self, i: int) -> bool:
         return self.place(i) is not None and self.nbytes(i) > 0
+
+
+def read_method(file: ProgramFile, plan: ExecutionPlan) -> Method:
+    """Read a method.
+
+    Raises
+    ------
+    Kept
+        Where it must be left as it is: also where it cannot be read, for a reason that nobody thought of.
+    """
+    try:
+        return Method(file, plan)
+    except Kept:
+        raise
+    except Exception as error:
+        raise Kept(f"it cannot be read: {type(error).__name__}: {error}") from error

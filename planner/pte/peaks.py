@@ -11,7 +11,7 @@ from planner.maps.memory_map import Panel
 from planner.program.dataflow import Role
 from planner.program.sharing import Policy
 from planner.pte.accesses import Kept
-from planner.pte.method import Method
+from planner.pte.method import Method, read_method
 from planner.pte.method_flow import placed_flow_of
 from planner.pte.program_file import ProgramFile
 from solvers.place.bounds import heaviest_step
@@ -58,7 +58,7 @@ def show(file: ProgramFile, options: Options) -> list[MethodPeaks]:
     for plan in file.program.execution_plan:
         arenas = tuple(int(n) for n in plan.non_const_buffer_sizes)
         try:
-            out.append(_Method(Method(file, plan), arenas, options).shown())
+            out.append(_Method(read_method(file, plan), arenas, options).shown())
         except Kept as why:
             out.append(MethodPeaks(plan.name, str(why), arenas))
     return out

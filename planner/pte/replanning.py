@@ -17,7 +17,7 @@ from planner.judge.memory import ReplayError
 from planner.judge.replay import replay
 from planner.program.dataflow import Dataflow
 from planner.pte.accesses import Kept
-from planner.pte.method import Method
+from planner.pte.method import Method, read_method
 from planner.pte.method_flow import flow_of
 from planner.pte.method_rewrite import Rewritten, not_expressible, rewrite
 from planner.pte.method_trace import trace
@@ -126,7 +126,7 @@ def write_pte(file: ProgramFile, path: str) -> None:
 
 def _replan_method(file: ProgramFile, plan: ExecutionPlan, request: api.Request) -> tuple[ExecutionPlan, MethodReport]:
     try:
-        replanning = _Replanning(Method(file, plan), request)
+        replanning = _Replanning(read_method(file, plan), request)
     except (Kept, ReplayError) as why:
         facts = MethodFacts(tuple(plan.non_const_buffer_sizes), sum(len(c.instructions) for c in plan.chains), 0)
         return plan, MethodReport(plan.name, facts, facts, None, str(why))

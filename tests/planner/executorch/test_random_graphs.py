@@ -16,8 +16,8 @@ from planner.executorch.planning_pass import ArenaPlanningPass
 from tests.planner.executorch.random_check import Difference, NotExported, Outcome, check, options_of
 from tests.planner.executorch.random_graphs import random_graph
 
-SHORT = [range(k, k + 10) for k in range(0, 60, 10)]
-LONG = [range(k, k + 100) for k in (60, 160, *range(1000, 3000, 100))]
+SHORT = [range(k, k + 10) for k in range(0, 50, 10)]
+LONG = [range(k, k + 100) for k in (50, 150, *range(1000, 3000, 100))]
 
 KINDS = {
     "concats": ("cat.default",),
