@@ -1,4 +1,4 @@
-// The Python module; see solvers/_core.pyi.
+// The Python module; see _core.pyi.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -1,4 +1,4 @@
-// ExecuTorch's greedy, restated; see solvers/stock.py.
+// ExecuTorch's greedy, restated; see solvers/place/stock.py.
 #pragma once
 
 #include <utility>
