@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from planner.judge.memory import ReplayError
 from planner.program.alignment import alignments
 from planner.program.banking import in_banks, solve_in_banks
 from planner.program.dataflow import Dataflow, Tensor
@@ -22,6 +23,7 @@ from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Status
 from solvers.run import Objective, Options
 from solvers.search import solve
+from solvers.verifier import VerificationError
 
 NOT_NEEDED = "not needed: the solver's plan does without it"
 
@@ -40,6 +42,10 @@ class BanksExceeded(PlanningError):
     def __init__(self, message: str, excess: Excess | None = None) -> None:
         super().__init__(message)
         self.excess = excess
+
+
+REFUSALS = (PlanningError, ProblemError, ReplayError, VerificationError)
+"""What is raised where a plan is refused, or there is none."""
 
 
 @dataclass(frozen=True)

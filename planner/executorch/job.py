@@ -15,6 +15,7 @@ from torch.export import ExportGraphSignature
 from torch.fx import GraphModule
 
 from planner import api
+from planner.api import REFUSALS
 from planner.executorch import target_banks
 from planner.executorch.branches import move_branches, put_back, settle_views
 from planner.executorch.graph_flow import ReadGraph, read_graph
@@ -24,7 +25,7 @@ from planner.executorch.pass_report import GraphReport, report_of
 from planner.executorch.write_backs import WriteBacks
 from planner.judge.memory import ReplayError, UnjudgedError
 from planner.judge.replay import Trace, replay
-from planner.lock.lock_file import REFUSALS, Lock, LockError
+from planner.lock.lock_file import Lock, LockError
 from planner.program.dataflow import Role
 from planner.progress import log_progress
 from solvers.problem.result import Progress

@@ -16,21 +16,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from planner.api import BanksExceeded, Plan, Planner, PlanningError
-from planner.judge.memory import ReplayError
+from planner.api import REFUSALS, BanksExceeded, Plan, Planner, PlanningError
 from planner.lock.lock_format import LockedGraph, lock_from_json, lock_to_json, locked_graph, request_hash
 from planner.program.banking import ANYWHERE, in_banks
 from solvers.banks.bank import Bank, aligned
 from solvers.files.text import FileError, read_text, write_atomically
-from solvers.problem.buffers import Colocation, ProblemError
+from solvers.problem.buffers import Colocation
 from solvers.problem.problem import Problem
 from solvers.problem.result import Result, Solution, Status
 from solvers.verifier import VerificationError, verify
 
 log = logging.getLogger("arena")
-
-REFUSALS = (PlanningError, ProblemError, ReplayError, VerificationError)
-"""What is raised where a plan is refused, or there is none."""
 
 REMEDY = "Remedy: export once without frozen, and commit the file"
 

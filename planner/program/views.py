@@ -60,10 +60,13 @@ def copied_by(
     if operator in _RESHAPES:
         return View(source) if len(outs) == 1 and _keeps_order(operator, given, before[0], outs[0]) else None
     found = _CUTS[operator](given, list(before[0].shape)) if before[0].shape else None
-    return None if found is None else View(source, *found)
+    if found is None or len(found[1]) != len(outs):
+        return None
+    axis, starts, drops_axis = found
+    return View(source, axis, tuple(starts), drops_axis)
 
 
-Cut = tuple[int, tuple[int, ...], bool]  # axis, starts, drops_axis
+Cut = tuple[int, Sequence[int], bool]  # axis, starts, drops_axis
 
 
 def _slice(given: Sequence[Any], shape: list[int]) -> Cut | None:
@@ -90,14 +93,14 @@ def _select(given: Sequence[Any], shape: list[int]) -> Cut | None:
 
 def _unbind(given: Sequence[Any], shape: list[int]) -> Cut | None:
     axis = int(given[1] or 0) % len(shape)
-    return axis, tuple(range(shape[axis])), True
+    return axis, range(shape[axis]), True
 
 
 def _split(given: Sequence[Any], shape: list[int]) -> Cut | None:
     size, axis = given[1], int(given[2] or 0) % len(shape)
     if not isinstance(size, int) or size < 1 or not shape[axis]:
         return None
-    return axis, tuple(range(0, shape[axis], size)), False
+    return axis, range(0, shape[axis], size), False
 
 
 def _split_with_sizes(given: Sequence[Any], shape: list[int]) -> Cut | None:

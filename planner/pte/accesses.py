@@ -5,7 +5,6 @@ All that is not known for sure is said, with a reason, so that it can be left al
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from planner.pte.schema import (
     TensorList,
     TensorShapeDynamism,
 )
+from planner.pte.xnnpack_blob import xnnpack_outputs
 
 
 class Kept(Exception):
@@ -213,28 +213,3 @@ def layout_of(t: Tensor) -> TensorLayout:
     static = t.shape_dynamism is TensorShapeDynamism.STATIC
     kind = t.scalar_type
     return TensorLayout(kind.dtype, kind.itemsize, tuple(t.sizes), tuple(t.dim_order), static)
-
-
-def xnnpack_outputs(blob: bytes, count: int) -> tuple[int, ...] | None:
-    """Which arguments of an XNNPACK call are outputs, from its blob; None if that is not as expected.
-
-    The blob is a header of 30 bytes with the magic ``XH00`` at 4 and the flatbuffer's offset at 10, then a flatbuffer
-    ``XNNGraph`` whose slots 4 and 5 list the arguments (executorch/backends/xnnpack/serialization/schema.fbs).
-    """
-    try:
-        start = struct.unpack_from("<I", blob, 10)[0] if blob[4:8] == b"XH00" else 0
-        table = start + struct.unpack_from("<I", blob, start)[0]
-        vtable = table - struct.unpack_from("<i", blob, table)[0]
-        lists = []
-        for slot in (4, 5):
-            place = struct.unpack_from("<H", blob, vtable + 4 + 2 * slot)[0]
-            vector = table + place
-            vector += struct.unpack_from("<I", blob, vector)[0]
-            length = struct.unpack_from("<I", blob, vector)[0]
-            if not place or length > count:
-                return None
-            lists.append(struct.unpack_from(f"<{length}I", blob, vector + 4))
-    except struct.error:
-        return None
-    inputs, outputs = lists
-    return tuple(outputs) if sorted((*inputs, *outputs)) == list(range(count)) else None

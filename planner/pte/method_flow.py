@@ -15,7 +15,7 @@ from planner.program import dataflow
 from planner.program.dataflow import Dataflow, Op, OpKind, Role
 from planner.pte.accesses import Access, has_content
 from planner.pte.method import Method, Region
-from solvers.problem.buffers import Colocation
+from solvers.problem.buffers import Colocation, Kind
 
 RELAXED_BACKENDS = frozenset({"XnnpackBackend"})
 """Delegates whose tensors may lie at any element offset."""
@@ -48,7 +48,6 @@ class _Builder:
         self.method = method
         self.opaque = opaque
         self.showing: dict[int, list[Op]] = defaultdict(list)  # by the step of the last write
-        self.born: dict[str, int] = {}  # pieces without such an op
         self.ties: dict[Colocation, None] = {}
         self.pieces: dict[tuple[str, int, int], str] = {}
         self.extra: list[dataflow.Tensor] = []
@@ -69,13 +68,11 @@ class _Builder:
         tensors = [self._tensor(i, by_place) for i in sorted(accessed)]
         self._find_ties()
         ops = list(self.showing[-1])
-        step = {-1: -1}
         for k, a in enumerate(m.accesses):
-            step[k] = len(ops)
             ops += [self._op(a), *self.showing[k]]
-        born = {i: step[k] for i, k in self.born.items()}
         outputs = [m.labels[i] for i in m.tensors(m.plan.outputs)]
-        return Dataflow(ops, [*self.extra, *tensors], outputs, born, (), list(self.ties))
+        flow = Dataflow(ops, [*self.extra, *tensors], outputs, ties=list(self.ties))
+        return replace(flow, ties=(*flow.ties, *self._handoffs(flow)))
 
     def _tensor(self, i: int, regions: Mapping[tuple[int, int, int], str]) -> dataflow.Tensor:
         m, layout = self.method, self.method.layouts[i]
@@ -106,6 +103,24 @@ class _Builder:
             base,
         )
 
+    def _handoffs(self, flow: Dataflow) -> list[Colocation]:
+        """Results that lie on an operand because the other ties hold both there: such writes in place are kept."""
+        found = []
+        for op in flow.ops:
+            for operand in op.tolerates:
+                (result,) = op.writes
+                if self.place.get(result, 0) != self.place.get(operand, 1) or {result, operand} & self.base.keys():
+                    continue
+                (start, end), (born, _) = flow.lifetimes[operand], flow.lifetimes[result]
+                if start < born == end - 1:
+                    found.append(Colocation(result, operand, 0, Kind.HANDOFF))
+        if not found:
+            return []
+        import networkx as nx
+
+        tied = nx.Graph([(c.part, c.whole) for c in flow.ties])
+        return [c for c in found if c.part in tied and c.whole in tied and nx.has_path(tied, c.part, c.whole)]
+
     def _find_ties(self) -> None:
         """What a tensor shows that another wrote is a tie between the two."""
         m = self.method
@@ -123,10 +138,9 @@ class _Builder:
             made = [self._tie(name, other, p, last[other]) for p, other in others.items()]
             if others and not own:
                 seen.add(name)
-                at = max(last.values())
-                new = tuple(dict.fromkeys([name, *filter(None, made)]))
-                self.showing[at].append(Op(f"show {name}", OpKind.OPAQUE, tuple(last), new, target="a view"))
-                self.born = {i: k for i, k in self.born.items() if i not in new}
+                shown = tuple(dict.fromkeys(piece or other for piece, other in zip(made, others.values(), strict=True)))
+                op = Op(f"show {name}", OpKind.OPAQUE, shown, (name,), target="a view")
+                self.showing[max(last.values())].append(op)
 
     def _tie(self, name: str, other: str, p: Piece, step: int) -> str:
         """Bytes ``p`` of ``name`` are bytes of ``other``, written in a step. Returns the piece that stands for them, if
@@ -136,20 +150,20 @@ class _Builder:
             return ""
         _, low, high = self.place[name]
         _, other_low, other_high = self.place[other]
-        if other_low <= low and high <= other_high:
+        start, end = low + p.low, low + p.high
+        if (start, end) == (low, high):
             self.ties[Colocation(name, other, low - other_low)] = None
             return ""
-        if low <= other_low and other_high <= high:
+        if (start, end) == (other_low, other_high):
             self.ties[Colocation(other, name, other_low - low)] = None
             return ""
-        piece = self._piece(other, low + p.low, low + p.high)
-        self.born.setdefault(piece, step)
-        self.ties[Colocation(piece, other, low + p.low - other_low)] = None
+        piece = self._piece(other, start, end, step)
+        self.ties[Colocation(piece, other, start - other_low)] = None
         self.ties[Colocation(piece, name, p.low)] = None
         return piece
 
-    def _piece(self, of: str, low: int, high: int) -> str:
-        """The tensor for bytes of another, by address."""
+    def _piece(self, of: str, low: int, high: int, step: int) -> str:
+        """The tensor for bytes of another, by address: a view of it, made behind the step that wrote them."""
         key = (of, low, high)
         if key not in self.pieces:
             arena, start, _ = self.place[of]
@@ -157,6 +171,7 @@ class _Builder:
             self.place[name] = (arena, low, high)
             size = high - low
             self.extra.append(dataflow.Tensor(name, size, "uint8", 1, (size,), (0,), arena=arena, alignment=1))
+            self.showing[step].append(Op(f"show {name}", OpKind.OPAQUE, (of,), (name,), target="a view"))
         return self.pieces[key]
 
     def _op(self, a: Access) -> Op:
@@ -171,7 +186,7 @@ class _Builder:
             return op
         if (axis := m.concat_axis(a)) is not None:
             return replace(op, kind=OpKind.CONCAT, axis=axis)
-        if (view := m.view(a)) is not None and len(a.writes) == len(view.starts) and not a.mutates:
+        if (view := m.view(a)) is not None and not a.mutates:
             reads = tuple(dict.fromkeys((m.labels[view.source], *op.reads)))
             if view.axis is None:
                 return replace(op, kind=OpKind.RESHAPE, reads=reads)

@@ -11,21 +11,23 @@ from planner.pte.accesses import Access
 from planner.pte.method import Method
 
 
-def trace(method: Method, steps: Sequence[tuple[str, Access]]) -> Trace:
+def trace(method: Method, steps: Sequence[tuple[str, Access]] | None = None) -> Trace:
     """A method's trace.
 
     Parameters
     ----------
     method : Method
         Tells where each tensor lies.
-    steps : sequence of (str, Access)
-        The instructions, each under the name that the judge knows it by.
+    steps : sequence of (str, Access), optional
+        The instructions, each under the name that the judge knows it by; if not given, the method's own.
 
     Raises
     ------
     UnjudgedError
         At an instruction that cannot be read.
     """
+    if steps is None:
+        steps = [(method.names[a.index], a) for a in method.accesses]
     inputs = [method.ref(i) for i in method.tensors(method.plan.inputs)]
     state = [r.ref for r in method.regions]
     outputs = [method.ref(i) for i in method.tensors(method.plan.outputs)]

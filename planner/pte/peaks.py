@@ -13,6 +13,7 @@ from planner.program.sharing import Policy
 from planner.pte.accesses import Kept
 from planner.pte.method import Method, read_method
 from planner.pte.method_flow import placed_flow_of
+from planner.pte.method_trace import trace
 from planner.pte.program_file import ProgramFile
 from solvers.place.bounds import heaviest_step
 from solvers.problem.problem import Problem
@@ -46,7 +47,7 @@ class MethodPeaks:
 
 
 def show(file: ProgramFile, options: Options) -> list[MethodPeaks]:
-    """Look at every method of a program.
+    """Look at every method of a program; one of which no plan can be made says why.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def show(file: ProgramFile, options: Options) -> list[MethodPeaks]:
         arenas = tuple(int(n) for n in plan.non_const_buffer_sizes)
         try:
             out.append(_Method(read_method(file, plan), arenas, options).shown())
-        except Kept as why:
+        except (Kept, *api.REFUSALS) as why:
             out.append(MethodPeaks(plan.name, str(why), arenas))
     return out
 
@@ -69,6 +70,7 @@ class _Method:
         self.method = method
         self.arenas = arenas
         self.options = options
+        trace(method)  # names the op that cannot be understood
         self.flow, self.offsets = placed_flow_of(method)
         numbers = {name: k for k, name in method.names.items()}
         self.steps = {

@@ -18,10 +18,12 @@ from planner.pte.schema import (
     DelegateCall,
     ExecutionPlan,
     FreeCall,
+    Int,
     IntList,
     JumpFalseCall,
     KernelCall,
     MoveCall,
+    Null,
     OptionalTensorList,
     Program,
     Tensor,
@@ -162,6 +164,8 @@ def _check_plan(program: Program, plan: ExecutionPlan) -> None:
         elif isinstance(value.val, IntList):
             for i in value.val.items:
                 _index(i, count, where)
+                if not isinstance(plan.values[i].val, Int | Null):
+                    raise _Invalid(f"{where} lists value {i}, which is no integer")
     for i in (*plan.inputs, *plan.outputs):
         _index(i, count, f"an input or output of method {plan.name!r}")
     for k, operator in enumerate(plan.operators):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner import api
-from planner.api import PlanningError
+from planner.api import REFUSALS, PlanningError
 from planner.judge.memory import ReplayError
 from planner.judge.replay import replay
 from planner.program.dataflow import Dataflow
@@ -24,10 +24,6 @@ from planner.pte.method_trace import trace
 from planner.pte.program_file import ProgramFile, parse_pte, to_bytes
 from planner.pte.schema import ExecutionPlan
 from solvers.files.text import write_atomically
-from solvers.problem.buffers import ProblemError
-from solvers.verifier import VerificationError
-
-REFUSALS = (PlanningError, ProblemError, ReplayError, VerificationError)
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ class _Replanning:
     def __init__(self, method: Method, request: api.Request) -> None:
         self.method = method
         self.request = request
-        self.before = trace(method, [(method.names[a.index], a) for a in method.accesses])
+        self.before = trace(method)
         self.facts = facts_of(method)
         self.notes: list[str] = []
         if method.reader.unknown:

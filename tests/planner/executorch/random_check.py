@@ -18,6 +18,7 @@ from torch import Tensor
 from planner.api import Request
 from planner.executorch import arena_planning_pass
 from planner.executorch.compare import ProgramFacts, facts_of, near, run_program, same_bits, to_program
+from planner.pte.peaks import show
 from planner.pte.program_file import parse_pte
 from planner.pte.replanning import checked_bytes, replan
 from solvers.run import Options
@@ -136,8 +137,11 @@ def _check(seed: int, graph: RandomGraph, both: dict[str, Any], ours: dict[str, 
             raise AssertionError(f"run {k} differs from eager ({beside}): {differences(own, wanted)}")
         if stock_right and not same_bits(stock, own):
             raise AssertionError(f"run {k} differs from stock: {differences(own, stock)}")
-    if seed % 2 == 0:
-        _check_replan(bytes(programs[0].buffer), graph, stock_runs, stock_right)
+    whose = seed % 2
+    right = (stock_right, True)[whose]
+    _check_replan(
+        ("stock's", "ours")[whose], bytes(programs[whose].buffer), graph, (stock_runs, our_runs)[whose], right
+    )
     facts = [facts_of(p) for p in programs]
     free = not any(ours.get(k) for k in MAY_COST_BYTES)
     if facts[1].arena > facts[0].arena and free and not graph.branches:
@@ -145,18 +149,21 @@ def _check(seed: int, graph: RandomGraph, both: dict[str, Any], ours: dict[str, 
     return Outcome(seed, ours, facts[0], facts[1], stock_right, graph.exact, graph.branches, ops_of(edge))
 
 
-def _check_replan(pte: bytes, graph: RandomGraph, stock_runs: list[list[Tensor]], stock_right: bool) -> None:
-    """Stock's program, replanned, does what it did, and needs no more."""
+def _check_replan(whose: str, pte: bytes, graph: RandomGraph, first_runs: list[list[Tensor]], right: bool) -> None:
+    """A program, replanned, does what it did, and needs no more; what holds its peak can be told."""
     options = Options(time_limit=5, workers=1, reproducible=True)
-    made, (report,) = replan(parse_pte(pte, "stock"), Request(options=options))
+    file = parse_pte(pte, whose)
+    made, (report,) = replan(file, Request(options=options))
     if any("refused" in note for note in report.notes):
-        raise AssertionError(f"replan gave something up: {report.notes}")
+        raise AssertionError(f"replan of {whose} gave something up: {report.notes}")
     if any(new > old for new, old in zip(report.after.arenas, report.before.arenas, strict=True)):
-        raise AssertionError(f"replanned, the arena has {report.after.total} bytes, stock's {report.before.total}")
+        raise AssertionError(f"replanned, the arena has {report.after.total} bytes, {whose} {report.before.total}")
+    if (shown := show(file, options)[0].kept) not in ("", report.kept):
+        raise AssertionError(f"show of {whose} gave up: {shown}")
     runs = run(checked_bytes(made, "replanned"), graph)
-    for k, (own, stock, wanted) in enumerate(zip(runs, stock_runs, graph.wanted, strict=True)):
-        if not same_bits(own, stock) and (stock_right or not like_eager(graph, own, wanted)):
-            raise AssertionError(f"replanned, run {k} differs from stock: {differences(own, stock)}")
+    for k, (own, before, wanted) in enumerate(zip(runs, first_runs, graph.wanted, strict=True)):
+        if not same_bits(own, before) and (right or not like_eager(graph, own, wanted)):
+            raise AssertionError(f"replanned, run {k} differs from {whose}: {differences(own, before)}")
 
 
 def stock_pass(options: dict[str, Any]) -> MemoryPlanningPass:

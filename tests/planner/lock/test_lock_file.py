@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import api
-from planner.api import BanksExceeded, Planner, PlanningError
+from planner.api import REFUSALS, BanksExceeded, Planner, PlanningError
 from planner.judge.memory import ReplayError
-from planner.lock.lock_file import REFUSALS, Lock, LockError, restored
+from planner.lock.lock_file import Lock, LockError, restored
 from planner.lock.lock_format import lock_from_json, lock_to_json
 from planner.program.sharing import Policy
 from solvers.banks.bank import Bank

@@ -2,6 +2,7 @@
 
 import random
 import struct
+import tracemalloc
 
 import pytest
 import torch
@@ -10,10 +11,15 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from planner.cli import main
 from planner.executorch.compare import run_program, same_bits
 from planner.executorch.example_models import SinCosCat, UNet
+from planner.program.tensor_layout import TensorLayout
+from planner.program.views import copied_by
+from planner.pte.peaks import show
 from planner.pte.program_file import parse_pte, to_bytes
+from planner.pte.replanning import replan
+from planner.pte.schema import DoubleList, EValue, Int, IntList, Null, String, Tensor, TensorList
 from solvers.files.text import FileError
-from tests.planner.executorch.models import Accumulator, TwoConvolutions
-from tests.planner.pte.programs import exported
+from tests.planner.executorch.models import Accumulator, Function, TwoConvolutions
+from tests.planner.pte.programs import exported, request
 
 R = torch.randn
 
@@ -125,3 +131,53 @@ def test_a_tensor_outside_its_arena_is_refused(programs):
     file.program.execution_plan[0].non_const_buffer_sizes[1] -= 1
     with pytest.raises(FileError, match="outside its arena 1"):
         parse_pte(to_bytes(file), "x")
+
+
+def test_a_list_of_lists_is_refused(programs):
+    """Sixty lists, each of the one before twice, would be 2^60 numbers; one of itself has no end."""
+    for last in (1, 60):
+        file = parse_pte(programs[0], "x")
+        values = file.program.execution_plan[0].values
+        n = len(values)
+        values += [EValue(IntList([n + k - 1 if k else n, n + k - 1 if k else n])) for k in range(last)]
+        with pytest.raises(FileError, match=f"value {n} of method 'forward' lists value {n}, which is no integer"):
+            parse_pte(to_bytes(file), "x")
+        values[n].val = Int(0)
+        if last > 1:
+            with pytest.raises(FileError, match=f"lists value {n + 1}, which is no integer"):
+                parse_pte(to_bytes(file), "x")
+
+
+@pytest.mark.parametrize("wrong", [Int(3), Null(), DoubleList([0.5]), String("x"), IntList([])])
+def test_arguments_of_another_kind_are_said_with_the_op(wrong):
+    """A whole file in which an argument is not what the operator takes: both commands leave it alone and say where."""
+
+    def f(x):
+        return torch.cat([x, x.permute(1, 0)], 1).unbind(0)[0].view(2, 4) + x[1:3].squeeze(0)[0]
+
+    pte = exported(Function(f), (R(4, 4),))
+    for at, value in enumerate(parse_pte(pte, "x").program.execution_plan[0].values):
+        if isinstance(value.val, Tensor | TensorList):
+            continue
+        file = parse_pte(pte, "x")
+        (plan,) = file.program.execution_plan
+        plan.values[at].val = wrong
+        try:
+            file = parse_pte(to_bytes(file), "x")
+        except FileError:
+            continue  # an integer of a list
+        _, (report,) = replan(file, request())
+        (shown,) = show(file, request().options)
+        assert shown.kept in ("", report.kept)
+        assert ("cannot be judged" in shown.kept) == ("cannot be judged" in report.kept)
+
+
+@pytest.mark.parametrize("extent", [2**20, 2**31 - 1])
+def test_a_split_into_more_than_there_is_costs_no_memory(extent):
+    layout = TensorLayout("float32", 4, (extent,), (0,))
+    one = TensorLayout("float32", 4, (), ())
+    tracemalloc.start()
+    for name, given in (("aten::unbind_copy.int_out", ["x", 0]), ("aten::split_copy.Tensor_out", ["x", 1, 0])):
+        assert copied_by(name, given, lambda _: [layout], [one]) is None
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()

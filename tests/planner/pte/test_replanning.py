@@ -16,11 +16,13 @@ from planner.program.share_rules import Share
 from planner.pte.accesses import Kept
 from planner.pte.method import Method
 from planner.pte.method_flow import flow_of
+from planner.pte.peaks import show
 from planner.pte.program_file import parse_pte
 from planner.pte.replanning import replan
 from planner.pte.schema import DelegateCall, KernelCall
 from solvers.problem.result import Status
-from tests.planner.executorch.models import Accumulator, Detector, Function, TwoConvolutions
+from solvers.run import Options
+from tests.planner.executorch.models import Accumulator, Detector, Function, Layers, TwoConvolutions
 from tests.planner.pte.programs import check_replan, exported, replanned, request
 
 R = torch.randn
@@ -40,14 +42,19 @@ def test_a_stock_program_reaches_the_peak_of_the_pass(model, inputs):
     assert report.after.copied == 0
 
 
-@pytest.mark.parametrize("model", [SinCosCat(), Detector(), Accumulator()], ids=["issue 3210", "detector", "state"])
+@pytest.mark.parametrize(
+    "model",
+    [SinCosCat(), Detector(), Accumulator(), Layers()],
+    ids=["issue 3210", "detector", "state", "halves overwritten"],
+)
 def test_our_own_program_has_nothing_to_gain(model):
     """Its views and concats share bytes already: what is shared is found in the file again, and kept."""
-    inputs = {SinCosCat: (R(64),), Detector: (R(1, 3, 64, 64),), Accumulator: (R(4),)}[type(model)]
+    inputs = {SinCosCat: (R(64),), Detector: (R(1, 3, 64, 64),), Accumulator: (R(4),), Layers: (R(2, 16),)}[type(model)]
     pte = exported(model, inputs, arena_planning_pass())
     report = check_replan(pte, inputs, inputs)
     assert report.after == report.before
     assert report.kept == "there is nothing to gain"
+    assert not show(parse_pte(pte, "ours"), Options(5))[0].kept
     again, _ = replanned(pte)
     assert parse_pte(again, "again").program == parse_pte(pte, "first").program
 
