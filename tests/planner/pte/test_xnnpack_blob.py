@@ -70,3 +70,26 @@ def test_a_delegate_can_be_replanned_again():
     once, _ = replanned(exported(Layers(), inputs, partitioner=[XnnpackPartitioner()]))
     report = check_replan(once, inputs, inputs)
     assert report.kept in ("", "there is nothing to gain")
+
+
+class Attention(nn.Module):
+    """Calls that read a cache, and what was written into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(1, 8, 4))
+        self.register_buffer("values", torch.ones(1, 8, 4))
+        self.project = nn.Linear(4, 4)
+
+    def forward(self, x, at):
+        self.keys[:, at] = self.project(x)
+        self.values.index_copy_(1, at, x * 2)
+        return (self.keys @ self.values.transpose(1, 2)).softmax(-1)
+
+
+def test_calls_that_read_a_cache():
+    runs = [(R(1, 1, 4), torch.tensor([k])) for k in range(4)]
+    pte = exported(Attention().requires_grad_(False), runs[0], partitioner=[XnnpackPartitioner()])
+    report = check_replan(pte, *runs)
+    assert not report.kept
+    assert report.after.total < report.before.total
