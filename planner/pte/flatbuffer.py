@@ -115,9 +115,34 @@ def decode(data: bytes, root: type, identifier: str) -> Any:
     return _Reader(data).root(root)
 
 
+def decode_known(data: bytes, root: type) -> Any:
+    """Read of a flatbuffer the fields that the dataclasses have; what else is in it is passed over.
+
+    Such an object is to be looked at, not to be written again.
+
+    Parameters
+    ----------
+    data : bytes
+    root : type
+        The dataclass of the root table; its fields and those of its children may stop before the schema's do.
+
+    Returns
+    -------
+    object
+        A ``root``.
+
+    Raises
+    ------
+    NotAFlatbuffer
+        If the bytes are anything else.
+    """
+    return _Reader(data, whole=False).root(root)
+
+
 class _Reader:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, whole: bool = True) -> None:
         self.data = data
+        self.whole = whole  # no fields but those that are known
         self.budget = 8 * len(data)  # tables may share vtables and strings, but a file cannot say more than so much
 
     def root(self, kind: type) -> Any:
@@ -134,7 +159,7 @@ class _Reader:
         places = struct.unpack_from(f"<{(length - 4) // 2}H", self.data, vtable + 4)
         slots = slots_of(kind)
         known = slots[-1].number + 1 if slots else 0
-        if any(places[known:]):
+        if self.whole and any(places[known:]):
             raise NotAFlatbuffer(f"a {kind.__name__} has fields that this version of arena-planner does not know")
         values = []
         for slot in slots:

@@ -135,28 +135,27 @@ class _Builder:
             others = {p: str(p.value) for p in pieces if p.value not in (None, name)}
             last = {other: max(k for k in writes[other] if k < step) for other in others.values()}
             own = any(k < step for k in writes[name]) or name in seen or name in self.base
-            made = [self._tie(name, other, p, last[other]) for p, other in others.items()]
+            shown = [self._tie(name, other, p, last[other]) for p, other in others.items()]
             if others and not own:
                 seen.add(name)
-                shown = tuple(dict.fromkeys(piece or other for piece, other in zip(made, others.values(), strict=True)))
-                op = Op(f"show {name}", OpKind.OPAQUE, shown, (name,), target="a view")
+                op = Op(f"show {name}", OpKind.OPAQUE, tuple(dict.fromkeys(shown)), (name,), target="a view")
                 self.showing[max(last.values())].append(op)
 
     def _tie(self, name: str, other: str, p: Piece, step: int) -> str:
-        """Bytes ``p`` of ``name`` are bytes of ``other``, written in a step. Returns the piece that stands for them, if
-        it takes one."""
+        """Bytes ``p`` of ``name`` are bytes of ``other``, written in a step. Returns what stands for them: ``other``,
+        or a piece of it."""
         name, other = self.base.get(name, name), self.base.get(other, other)
         if name == other or Colocation(other, name, 0) in self.ties:
-            return ""
+            return other
         _, low, high = self.place[name]
         _, other_low, other_high = self.place[other]
         start, end = low + p.low, low + p.high
         if (start, end) == (low, high):
             self.ties[Colocation(name, other, low - other_low)] = None
-            return ""
+            return other
         if (start, end) == (other_low, other_high):
             self.ties[Colocation(other, name, other_low - low)] = None
-            return ""
+            return other
         piece = self._piece(other, start, end, step)
         self.ties[Colocation(piece, other, start - other_low)] = None
         self.ties[Colocation(piece, name, p.low)] = None

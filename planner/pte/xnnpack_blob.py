@@ -1,19 +1,60 @@
 """Which arguments of an XNNPACK call are outputs: the delegate's own data tells.
 
-The data is a header of 30 bytes with the magic ``XH00`` at 4 and the flatbuffer's offset at 10, then a flatbuffer
-``XNNGraph`` (executorch/backends/xnnpack/serialization/schema.fbs). Each of its values that comes from outside, or goes
-there, has a flag that says so, and as external id the position of the argument.
+The data is a header of 30 bytes with the magic ``XH00`` at 4 and the flatbuffer's offset and size at 10 and 14, then
+the flatbuffer, an ``XNNGraph`` (executorch/backends/xnnpack/serialization/schema.fbs). Each of its values that comes
+from outside, or goes there, has a flag that says so, and as external id the position of the argument. The tables here
+are the schema's, as far as they are needed.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, field
+
+from planner.pte.flatbuffer import NotAFlatbuffer, decode_known
+from planner.pte.schema import Byte, UInt32
 
 _EXTERNAL_INPUT, _EXTERNAL_OUTPUT = 1, 2  # XNN_VALUE_FLAG_EXTERNAL_INPUT, XNN_VALUE_FLAG_EXTERNAL_OUTPUT
-_VALUES = 2  # the slot of XNNGraph.xvalues
-_KIND, _VALUE = 0, 1  # those of XValue, a union: a tensor (kind 1), or a quantised one (kind 2), which wraps a tensor
-_WRAPPED = 0  # XNNQuantizedTensorValue.tensor_value
-_EXTERNAL_ID, _FLAGS = 4, 5  # of XNNTensorValue
+
+
+@dataclass
+class XNode:
+    """An op: nothing of it is needed."""
+
+
+@dataclass
+class XNNTensorValue:
+    """A value of the graph."""
+
+    datatype: Byte = 0
+    num_dims: UInt32 = 0
+    dims: list[UInt32] = field(default_factory=list)
+    constant_buffer_idx: UInt32 = 0
+    external_id: UInt32 = 0
+    flags: UInt32 = 0
+
+
+@dataclass
+class XNNQuantizedTensorValue:
+    """A value with scales and zero points."""
+
+    tensor_value: XNNTensorValue | None = None
+
+
+@dataclass
+class XValue:
+    """Either."""
+
+    xvalue_union: XNNTensorValue | XNNQuantizedTensorValue | None = None
+
+
+@dataclass
+class XNNGraph:
+    """What a call computes."""
+
+    version: str | None = None
+    xnodes: list[XNode] = field(default_factory=list)
+    xvalues: list[XValue] = field(default_factory=list)
 
 
 def xnnpack_outputs(blob: bytes, count: int) -> tuple[int, ...] | None:
@@ -27,51 +68,15 @@ def xnnpack_outputs(blob: bytes, count: int) -> tuple[int, ...] | None:
         Of arguments.
     """
     try:
-        external = _external(blob)
-    except struct.error:
+        start, size = struct.unpack_from("<II", blob, 10) if blob[4:8] == b"XH00" else (0, len(blob))
+        graph = decode_known(blob[start : start + size], XNNGraph)
+    except (struct.error, NotAFlatbuffer):
         return None
-    places = [place for place, _ in external]
-    outputs = tuple(sorted(place for place, flags in external if flags & _EXTERNAL_OUTPUT))
+    values = [v.xvalue_union for v in graph.xvalues]
+    tensors = [v.tensor_value if isinstance(v, XNNQuantizedTensorValue) else v for v in values]
+    external = [t for t in tensors if t is not None and t.flags & (_EXTERNAL_INPUT | _EXTERNAL_OUTPUT)]
+    places = [t.external_id for t in external]
+    outputs = tuple(sorted(t.external_id for t in external if t.flags & _EXTERNAL_OUTPUT))
     if not outputs or len({*places}) < len(places) or max(places) >= count:
         return None
     return outputs
-
-
-def _external(blob: bytes) -> list[tuple[int, int]]:
-    """The position and the flags of each value that is an argument."""
-    start = _number(blob, 10) if blob[4:8] == b"XH00" else 0
-    values = _field(blob, _follow(blob, start), _VALUES)
-    if not values:
-        return []
-    vector, found = _follow(blob, values), []
-    if 4 * _number(blob, vector) > len(blob):
-        raise struct.error
-    for k in range(_number(blob, vector)):
-        value = _follow(blob, vector + 4 + 4 * k)
-        kind, at = _field(blob, value, _KIND), _field(blob, value, _VALUE)
-        tensor = _follow(blob, at)
-        if struct.unpack_from("<B", blob, kind)[0] == 2:
-            tensor = _follow(blob, _field(blob, tensor, _WRAPPED))
-        flags, place = _field(blob, tensor, _FLAGS), _field(blob, tensor, _EXTERNAL_ID)
-        if flags and _number(blob, flags) & (_EXTERNAL_INPUT | _EXTERNAL_OUTPUT):
-            found.append((_number(blob, place) if place else 0, _number(blob, flags)))
-    return found
-
-
-def _field(blob: bytes, table: int, slot: int) -> int:
-    """Where a field of a table lies; 0 if it is left out."""
-    vtable = table - struct.unpack_from("<i", blob, table)[0]
-    if vtable < 0:
-        raise struct.error
-    if 4 + 2 * slot >= struct.unpack_from("<H", blob, vtable)[0]:
-        return 0
-    place = struct.unpack_from("<H", blob, vtable + 4 + 2 * slot)[0]
-    return table + place if place else 0
-
-
-def _follow(blob: bytes, at: int) -> int:
-    return at + _number(blob, at)
-
-
-def _number(blob: bytes, at: int) -> int:
-    return int(struct.unpack_from("<I", blob, at)[0])

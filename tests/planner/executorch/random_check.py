@@ -137,11 +137,10 @@ def _check(seed: int, graph: RandomGraph, both: dict[str, Any], ours: dict[str, 
             raise AssertionError(f"run {k} differs from eager ({beside}): {differences(own, wanted)}")
         if stock_right and not same_bits(stock, own):
             raise AssertionError(f"run {k} differs from stock: {differences(own, stock)}")
-    whose = seed % 2
-    right = (stock_right, True)[whose]
-    _check_replan(
-        ("stock's", "ours")[whose], bytes(programs[whose].buffer), graph, (stock_runs, our_runs)[whose], right
-    )
+    if seed % 2:
+        _check_replan("ours", bytes(programs[1].buffer), graph, our_runs, True)
+    else:
+        _check_replan("stock's", bytes(programs[0].buffer), graph, stock_runs, stock_right)
     facts = [facts_of(p) for p in programs]
     free = not any(ours.get(k) for k in MAY_COST_BYTES)
     if facts[1].arena > facts[0].arena and free and not graph.branches:
